@@ -56,7 +56,7 @@ def _look(feed: Feed) -> Look:
         window=feed.recent.read(len(feed.roster)),
         number=feed.path_state.ordinals // CHECK_EVERY,
         rule=reading.rule,
-        past=reading.feed if feed.settings.memory is None else None,
+        past=reading.feed_sums if feed.settings.memory is None else None,
         leaves_one_out=feed.method.leaves_one_out,
         revealed_at_random=not any(shift is not None and shift.found for shift in reading.rates.shifts),
     )

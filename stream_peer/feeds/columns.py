@@ -73,7 +73,13 @@ COLUMNS: tuple[Column, ...] = (
     Column("outcome_absolute", "expert", resolved="|outcome_regret|"),
     Column("mix_level", "expert", open="2b(b - p)", resolved=_SAME, doc="b: the plain mean"),
     Column("mix_slope", "expert", open="2(b - p)", resolved=_SAME),
-    Column("mix_answer", "expert", open="2(b - p)·ŷ", resolved=_SAME, doc="ŷ errs at a nominal rate under each rule"),
+    Column(
+        "mix_answer",
+        "expert",
+        open="2(b - p)·ŷ",
+        resolved=_SAME,
+        doc="of both vote rules: ŷ is taken to err at a nominal rate",
+    ),
     Column("mix_regret", "expert", resolved="2b(b - p) - 2(b - p)·y - ½(b - p)²", doc="regret less known curvature"),
     Column("fast_regret", "expert", resolved="2(f - y)(f - p)", doc="f: the forecast of the quick truth mixer"),
     Column("fast_absolute", "expert", resolved="|fast_regret|"),
@@ -204,7 +210,7 @@ class Layout:
 EXPERT = Layout("expert", own_median_last=True)
 FEED = Layout("feed")
 BLOCK = Layout("block")
-"""Stored between the feed's columns: behind those of the vote count."""
+"""In stored sums it comes right behind the feed's columns ``class_…``; the feed's other columns follow."""
 SHADOW = Layout("shadow")
 
 RULE_PART = FEED.between("moment_weight", "answer2")

@@ -19,7 +19,7 @@ class Draws:
     Parameters
     ----------
     seed : bytes
-        See ``feed_seed``.
+        See ``log.draws.feed_seed``.
     feed : str
     """
 

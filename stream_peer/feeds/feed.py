@@ -55,8 +55,8 @@ class PathState(msgspec.Struct, array_like=True):
     or taken back; ``vote_rule``: the one in force; ``switches``: how often it changed; ``base``: what revisions are
     ahead of the offsets of the feed-log; ``lost``: records of it that were gone before they were read; ``ordinals``:
     how many questions were taken in; ``imported``: its first rounds were scored elsewhere.
-    ``checked``: how many had been taken in when the last ones were looked through, see ``checks``; ``groups``:
-    experts that say the same. ``shrink``: share of uniform weights in the published selection
+    ``checked``: how many had been taken in when the last ones were looked through, see ``alarm_checks``;
+    ``groups``: experts that say the same. ``shrink``: share of uniform weights in the published selection
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
     ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
     """

@@ -88,5 +88,5 @@ def scoring_inputs(
         groups=roster.group_numbers(experts),
         block=block,
         shrink=path_state.shrink,
-        shadows=feed.shadows.read(reading.feed, columns, mixing),
+        shadows=feed.shadows.read(reading.feed_sums, columns, mixing),
     )

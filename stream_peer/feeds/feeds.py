@@ -125,9 +125,9 @@ class Feeds:
     def entry(
         self, feed: Feed, question_id: str, now: Milliseconds, effects: Effects, *, known: bool = False
     ) -> Entry | None:
-        """The ledger's entry of a question that has news, None if they come too late.
+        """The ledger's entry of a question; a new one if it has none. None if the question has left the ledger.
 
-        ``known``: news that mean nothing of a question that is not in the ledger, for which it makes no entry.
+        ``known``: no new entry is made, None is returned: for records that only take something back.
         """
         expired = feed.expire(now) if feed.ledger.is_due(now) else []
         for expired_id, entry in expired:

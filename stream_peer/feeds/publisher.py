@@ -1,4 +1,7 @@
-"""Which feeds have news, and what was last said of them. When something is said depends on it; its bytes do not."""
+"""Which feeds changed since they were last published, and what was published of them last.
+
+It decides when records of a feed are published, never what stands in them.
+"""
 
 from collections.abc import Iterable
 from typing import NamedTuple

@@ -152,23 +152,23 @@ def forecasts_of(mix: Mix) -> Mapping[str, float]:
     return {name: getattr(mix, name) for name in FORECASTS}
 
 
-def read_scores(feed: Sequence[int]) -> Mapping[str, float]:
+def read_scores(feed_sums: Sequence[int]) -> Mapping[str, float]:
     """Mean squared loss of scored forecasts, by their kind; empty before the first."""
-    evaluated = feed[_EVALUATED] * UNIT
+    evaluated = feed_sums[_EVALUATED] * UNIT
     if not evaluated:
         return {}
-    sums = np.array(feed[FEED.span("mix_squared", "median_squared")], np.int64)
+    sums = np.array(feed_sums[FEED.span("mix_squared", "median_squared")], np.int64)
     losses = (sums * UNIT / evaluated).round(DECIMALS).tolist()
     return dict(zip(FORECASTS, losses, strict=True))
 
 
-def tie_share(feed: Sequence[int]) -> float | None:
+def tie_share(feed_sums: Sequence[int]) -> float | None:
     """Share of the rounds that count whose published reference answer was a tie; None before the first."""
-    counted = sum(feed[column] for column in _COUNTED)
-    return round(feed[_TIED] / counted, DECIMALS) if counted else None
+    counted = sum(feed_sums[column] for column in _COUNTED)
+    return round(feed_sums[_TIED] / counted, DECIMALS) if counted else None
 
 
-def low_evidence_share(feed: Sequence[int]) -> float | None:
+def low_evidence_share(feed_sums: Sequence[int]) -> float | None:
     """Share of rounds that had too few voters to count; None before the first."""
-    asked, counted = feed[_ASKED], sum(feed[column] for column in _COUNTED)
+    asked, counted = feed_sums[_ASKED], sum(feed_sums[column] for column in _COUNTED)
     return max(0.0, round(1.0 - counted / asked, DECIMALS)) if asked else None

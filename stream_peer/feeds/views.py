@@ -98,7 +98,7 @@ class ListedExperts(NamedTuple):
 class NewestRecords(NamedTuple):
     """The newest records of a feed, and what the rest of its ``FeedView`` is read from once somebody asks for it.
 
-    ``feed``: sums of the feed at that moment; ``questions``: for how many of them the certificate stands.
+    ``feed_sums``: sums of the feed at that moment.
     """
 
     weights: Weights
@@ -106,7 +106,7 @@ class NewestRecords(NamedTuple):
     listed: ListedExperts
     records: Records
     certified: Certified | None
-    feed: Sequence[int]
+    feed_sums: Sequence[int]
     signs: Signs
     is_certifiable: bool
     top_experts: int
@@ -154,7 +154,7 @@ def list_experts(feed: Feed) -> ListedExperts:
 def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
     """The outputs keyed by feed."""
     reading, path_state = listed.reading, feed.path_state
-    trust, signs, sums = trust_of(feed, reading), signs_of(feed, reading), reading.feed
+    trust, signs, feed_sums = trust_of(feed, reading), signs_of(feed, reading), reading.feed_sums
     records = read_records(listed.columns, reading.all_rates, feed.method)
     certified, common = _certified(feed, listed), heading(feed)
     mean, peer, slow, fast = reading.mixing.shares
@@ -162,8 +162,8 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
         **common,
         status=trust.state,
         status_reasons=[*trust.reasons, *_lost(feed)],
-        questions=_count(sums, _QUESTIONS),
-        resolved=_count(sums, _RESOLVED),
+        questions=_count(feed_sums, _QUESTIONS),
+        resolved=_count(feed_sums, _RESOLVED),
         error_rate=summary(reading.rates),
         mixer=MixerShares(mean=mean, peer=peer, truth_slow=slow, truth_fast=fast),
         stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
@@ -182,7 +182,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
         listed,
         records,
         certified,
-        list(sums),
+        list(feed_sums),
         signs,
         _is_certifiable(feed),
         feed.settings.top_experts,
@@ -193,7 +193,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
 
 def feed_view(said: NewestRecords) -> FeedView:
     """The records of a feed with all that is gauged of them."""
-    listed, signs, feed, certified = said.listed, said.signs, said.feed, said.certified
+    listed, signs, feed_sums, certified = said.listed, said.signs, said.feed_sums, said.certified
     squares = float(np.square(listed.mix).sum())
     return FeedView(
         said.weights,
@@ -204,13 +204,13 @@ def feed_view(said: NewestRecords) -> FeedView:
         signs.dependence.z,
         signs.ranks.correlation if signs.ranks else None,
         listed.reading.mean_voters,
-        ties=tie_share(feed),
-        low_evidence=low_evidence_share(feed),
+        ties=tie_share(feed_sums),
+        low_evidence=low_evidence_share(feed_sums),
         select_regret=read_regret(listed.columns, listed.reading.all_rates, listed.reading.method)
         if said.is_certifiable
         else None,
         certificate_terms=certified.terms if certified else {},
-        brier=read_scores(feed),
+        brier=read_scores(feed_sums),
         best_brier=_best_brier(said),
         effective_experts=1.0 / squares if squares else 0.0,
         updated=said.updated,
@@ -258,8 +258,8 @@ def _drift(feed: Feed, listed: ListedExperts) -> Drifting | msgspec.UnsetType:
     )
 
 
-def _count(feed: Sequence[int], column: int) -> float:
-    return round(feed[column] * UNIT, DECIMALS)
+def _count(feed_sums: Sequence[int], column: int) -> float:
+    return round(feed_sums[column] * UNIT, DECIMALS)
 
 
 def _is_certifiable(feed: Feed) -> bool:
@@ -274,12 +274,12 @@ def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
     rules = [rates.rule for rates in reading.all_rates]
     steps = 1 + path_state.outcomes + path_state.switches
     return read_certificate(
-        listed.reading.feed, listed.columns, rules, len(feed.roster), steps, confidence, feed.method
+        listed.reading.feed_sums, listed.columns, rules, len(feed.roster), steps, confidence, feed.method
     )
 
 
 def _weighted_experts(feed: Feed, listed: ListedExperts, records: Records) -> list[WeightedExpert]:
-    questions = listed.reading.feed[_QUESTIONS] * UNIT
+    questions = listed.reading.feed_sums[_QUESTIONS] * UNIT
     coverage = np.minimum(records.questions / questions, 1.0).round(DECIMALS) if questions else records.questions
     places, teams, ids = listed.experts.tolist(), feed.roster.teams, feed.roster.experts
     experts = list(
@@ -330,7 +330,7 @@ def _leading(experts: list[WeightedExpert], listed: ListedExperts, count: int) -
 
 def _best_brier(said: NewestRecords) -> float | None:
     """The smallest mean squared loss of an expert in scored forecasts, of those who stood in enough of them."""
-    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(said.feed, _EVALUATED))
+    enough = max(FEWEST_RESOLVED, LEAST_COVERAGE * _count(said.feed_sums, _EVALUATED))
     losses = said.records.brier[said.records.evaluated >= enough]
     return float(losses.min()) if len(losses) else None
 

@@ -30,6 +30,9 @@ TOP_LEVEL = [
 ]
 MACHINE_PATH = re.compile(r"(?<![\w.])/(?:work|home/[a-z]\w*|Users|root|tmp/plan)/[\w.]")
 REGISTRY = re.compile(r"pypi\.org|pythonhosted|registry\.npmjs|repo1?\.maven|deb\.debian|--(extra-)?index-url")
+REFERENCE = re.compile(r"\b[Ss]ee\s+``([\w.]+)``")
+DEFINED = re.compile(r"^ *(?:(?:async )?(?:def|class) |self\.)?(\w+)(?=[(:]| = )", re.MULTILINE)
+IMPORTED = re.compile(r"^from [\w.]+\.(\w+) import", re.MULTILINE)
 LONGEST_FUNCTION = 60
 
 
@@ -218,3 +221,21 @@ def test_the_version_is_said_once(repository: Path) -> None:
 
     assert "version" not in project
     assert project["dynamic"] == ["version"]
+
+
+def test_what_a_docstring_says_to_see_is_in_its_package_or_imported_or_named_with_its_package(repository: Path) -> None:
+    sources = {name: text for name, text in texts(repository).items() if name.endswith(".py")}
+    known: dict[tuple[str, ...], set[str]] = {}
+    for name, text in sources.items():
+        path = Path(name)
+        known.setdefault(path.parts[:2], set()).update((path.stem, path.parent.name), DEFINED.findall(text))
+    anywhere = set().union(*known.values())
+    dangling = [
+        (name, reference)
+        for name, text in sources.items()
+        for here in [{*known[Path(name).parts[:2]], *IMPORTED.findall(text)}]
+        for reference in REFERENCE.findall(text)
+        if not (anywhere if "." in reference else here).issuperset(reference.split("."))
+    ]
+
+    assert not dangling

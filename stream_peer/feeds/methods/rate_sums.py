@@ -48,11 +48,11 @@ class RateSums:
         By which resolved questions are compared with the others.
     """
 
-    __slots__ = ("_feed", "answer", "answer2", "moments", "revealed_pair", "truth")
+    __slots__ = ("_feed_sums", "answer", "answer2", "moments", "revealed_pair", "truth")
 
-    def __init__(self, feed: Sequence[int], rule: int) -> None:
-        self._feed = feed
-        known = [amount * UNIT for amount in feed[rule_span(rule)]]
+    def __init__(self, feed_sums: Sequence[int], rule: int) -> None:
+        self._feed_sums = feed_sums
+        known = [amount * UNIT for amount in feed_sums[rule_span(rule)]]
         self.moments = MomentSums(*known[:_N_MOMENTS])
         self.truth = TruthSums(*known[_N_MOMENTS:_N_COUNTED])
         self.revealed_pair, self.answer, self.answer2 = known[_N_COUNTED:]
@@ -60,12 +60,12 @@ class RateSums:
     @property
     def classes(self) -> ClassMomentSums:
         """Moments of the number of votes for yes, ``class_…``: under own medians, or if the method reads classes."""
-        return ClassMomentSums(*[amount * UNIT for amount in self._feed[classes_span()]])
+        return ClassMomentSums(*[amount * UNIT for amount in self._feed_sums[classes_span()]])
 
     @property
     def groups(self) -> GroupSums:
         """Answers of groups, ``group_…``: if the method asks groups."""
-        return GroupSums._make([amount * UNIT for amount in self._feed[FEED.span("group_weight", "group_123")]])
+        return GroupSums._make([amount * UNIT for amount in self._feed_sums[FEED.span("group_weight", "group_123")]])
 
     @property
     def questions(self) -> float:

@@ -141,9 +141,9 @@ def free_rate(sums: RateSums, rule: int, confidence: float, method: Method) -> t
     return symmetric, symmetric.status
 
 
-def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method) -> Rates:
+def read_rates(feed_sums: Sequence[int], rule: int, confidence: float, method: Method) -> Rates:
     """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    sums = RateSums(feed, rule)
+    sums = RateSums(feed_sums, rule)
     free, free_status, estimate = _estimates(sums, rule, confidence, method)
     truth = sums.truth
     cells = _CELLS(truth)
@@ -159,9 +159,9 @@ def read_rates(feed: Sequence[int], rule: int, confidence: float, method: Method
     return Rates._make((rule, estimate, zero, one, status, *cells, compared, shifts))
 
 
-def read_estimate(feed: Sequence[int], rule: int, confidence: float, method: Method) -> ErrorRate:
+def read_estimate(feed_sums: Sequence[int], rule: int, confidence: float, method: Method) -> ErrorRate:
     """The estimate of ``read_rates`` alone."""
-    return _estimates(RateSums(feed, rule), rule, confidence, method)[2]
+    return _estimates(RateSums(feed_sums, rule), rule, confidence, method)[2]
 
 
 def _estimates(
@@ -220,7 +220,7 @@ def said_against(found: Contradiction) -> str:
     )
 
 
-def used_rules(feed: Sequence[int], in_force: int) -> tuple[int, ...]:
+def used_rules(feed_sums: Sequence[int], in_force: int) -> tuple[int, ...]:
     """Vote rules under which something was scored, and the one in force, which comes first."""
-    others = [rule for rule in (HALF, OWN_MEDIAN) if rule != in_force and any(feed[rule_span(rule)])]
+    others = [rule for rule in (HALF, OWN_MEDIAN) if rule != in_force and any(feed_sums[rule_span(rule)])]
     return (in_force, *others)

@@ -86,7 +86,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         for rates in self.all_rates:
             if rates.rule == rule:
                 return rates
-        return read_rates(self._fresh().feed, rule, self.settings.confidence, self.method)
+        return read_rates(self.feed_sums, rule, self.settings.confidence, self.method)
 
     def columns(self, experts: IndexArray) -> FloatArray:
         """Columns of some experts, as far as their vote rules are used."""
@@ -102,15 +102,15 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
 
     def extent(self, n_experts: int) -> Extent:
         """How much the feed has seen, with so many experts."""
-        return read_extent(self._fresh().feed, n_experts)
+        return read_extent(self.feed_sums, n_experts)
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
-        feed = self._fresh().feed
-        return feed[_NET_DIFFERENCE] * UNIT, feed[_NET_SQUARE] * UNIT
+        feed_sums = self.feed_sums
+        return feed_sums[_NET_DIFFERENCE] * UNIT, feed_sums[_NET_SQUARE] * UNIT
 
     @property
-    def feed(self) -> Sequence[int]:
+    def feed_sums(self) -> Sequence[int]:
         """The sums of the feed as a whole."""
         return self._fresh().feed
 
@@ -133,10 +133,10 @@ def read_sums(
         known = None
     if known is not None and known.sums is sums and known.version == sums.version:
         return known
-    feed = sums.feed
-    rates = tuple([read_rates(feed, used, settings.confidence, method) for used in used_rules(feed, rule)])
-    key, votes = mixing_key(feed), dependence_key(sums, rule)
-    asked, voters, unit = feed[_ASKED], VOTES * feed[_VOTERS], UNIT * VOTES
+    feed_sums = sums.feed
+    rates = tuple([read_rates(feed_sums, used, settings.confidence, method) for used in used_rules(feed_sums, rule)])
+    key, votes = mixing_key(feed_sums), dependence_key(sums, rule)
+    asked, voters, unit = feed_sums[_ASKED], VOTES * feed_sums[_VOTERS], UNIT * VOTES
     return Reading(
         sums,
         sums.version,
@@ -148,7 +148,7 @@ def read_sums(
         known.mixing if known is not None and known.mixing_key == key else mixing_of(key, settings.mixer, method),
         key,
         round(voters / asked, _VOTERS_DECIMALS) if asked else None,
-        next_vote_rule(vote_rule, feed[_YES] * unit, feed[_VOTES] * unit)
+        next_vote_rule(vote_rule, feed_sums[_YES] * unit, feed_sums[_VOTES] * unit)
         if method.vote_rule == "auto"
         else method.vote_rule,
         known.dependence if known is not None and known.dependence_key == votes else read_dependence(sums, rule),

@@ -104,8 +104,8 @@ def chosen_answers(
 ) -> OwnAnswers:
     """Reference answers by the rule and of the experts that the settings name.
 
-    Of all others: those of other teams. Groups take in whole teams, see ``Chance``; who is scored against everybody
-    has a share in the answer anyway.
+    Of all others: those of other teams. Groups take in whole teams, see ``methods.method.Chance``; who is scored
+    against everybody has a share in the answer anyway.
     """
     weights = under.weights.select if chosen.reference == "weighted" else None
     taken = unchecked(ballots)(forecasts, chosen.reference, thresholds=under.thresholds, weights=weights)
