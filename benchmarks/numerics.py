@@ -27,8 +27,7 @@ from stream_peer.feeds.facts import Facts, score
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.arguments import FloatArray, IndexArray
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import FeedSettings
 

@@ -11,8 +11,8 @@ import msgspec
 import numpy as np
 
 from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES
-from stream_peer.feeds.sums import BINS, NOTHING, VOTES_SHAPE, Contribution, IndexArray, Sums
-from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
+from stream_peer.feeds.sums import BINS, NOTHING, VOTES_SHAPE, Contribution, Sums
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unchecked
 from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, block_factors, block_size
 
 _SQUARED_WEIGHTS = [

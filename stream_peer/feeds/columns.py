@@ -25,6 +25,10 @@ Evidence: TypeAlias = Literal["open", "resolved"]
 VOTE_RULES: tuple[VoteRule, VoteRule] = ("half", "own-median")
 """By their numbers. ``half``: a forecast above 1/2 votes yes; ``own-median``: one above the expert's own median."""
 
+SCALE = 2.0**40
+UNIT = 2.0**-40
+"""Sums are whole numbers of this unit."""
+
 VOTES = 1024
 """Votes are counted in units of so many, since a question may add thousands: a feed has room for 8 billion."""
 

@@ -18,6 +18,7 @@ from stream_peer.feeds.columns import (
     EXPERT,
     FEED,
     RULE_PART,
+    SCALE,
     VOTE_RULES,
     VOTES,
     classes_span,
@@ -30,8 +31,8 @@ from stream_peer.feeds.medians import binned
 from stream_peer.feeds.methods.group_answers import group_moments
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.scored import evaluation, scored_facts
-from stream_peer.feeds.sums import NOTHING, SCALE, Amount, Binned, Contribution, IndexArray, fixed
-from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
+from stream_peer.feeds.sums import NOTHING, Amount, Binned, Contribution, fixed
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
 _unit_peer_loss = unchecked(unit_peer_loss)

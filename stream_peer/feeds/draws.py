@@ -7,9 +7,8 @@ import numpy as np
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.methods.method import N_GROUPS, Chance, NeededDraws
 from stream_peer.feeds.roster import Roster
-from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.draws import draw_after, group_of, prefix_of
-from stream_peer.numerics.arguments import IntArray
+from stream_peer.numerics.arguments import IndexArray, IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
 
 

@@ -26,10 +26,9 @@ from stream_peer.feeds.reading.weights import (
     shared_by_groups,
 )
 from stream_peer.feeds.shadow_mixers import ShadowForecast, ShadowReading, unpack_shadows
-from stream_peer.feeds.sums import IndexArray
 from stream_peer.feeds.vote_units import united
 from stream_peer.numerics.answers import MajorityAnswer, majority_of, votes
-from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray, unchecked
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams
 from stream_peer.numerics.error_rates.class_moments import class_terms_of
 from stream_peer.numerics.error_rates.moments import VoteCounts, agreement_of, vote_counts

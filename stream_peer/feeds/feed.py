@@ -26,8 +26,9 @@ from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import UNTRIED
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.shadow_mixers import Shadows
-from stream_peer.feeds.sums import Contribution, IndexArray
+from stream_peer.feeds.sums import Contribution
 from stream_peer.log.draws import feed_seed
+from stream_peer.numerics.arguments import IndexArray
 from stream_peer.settings.feed.model import MEANING, FeedSettings, MethodSettings
 
 _AUDITED_AT_ONCE = 32

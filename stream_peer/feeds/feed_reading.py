@@ -11,8 +11,7 @@ from stream_peer.feeds.methods.method import NOTHING_DRAWN
 from stream_peer.feeds.reading.reading import Reading, read_sums
 from stream_peer.feeds.reading.trust import NamedGroup, Signs, Trust, next_trust
 from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, expert_weights
-from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.arguments import FloatArray, IndexArray
 
 _NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
 """How much a feed has seen, for methods that do not go by it: all but variants."""

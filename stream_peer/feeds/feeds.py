@@ -21,8 +21,8 @@ from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import next_shrink
 from stream_peer.feeds.scored import scored_with_places
 from stream_peer.feeds.store import FeedStore
-from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.stage import Effects, Record
+from stream_peer.numerics.arguments import IndexArray
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.feed.model import MEANING, FeedSettings
 

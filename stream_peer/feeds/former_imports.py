@@ -26,10 +26,10 @@ from stream_peer.feeds.feeds import Feeds
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.scored import facts_at_places, position_in, scored_with_places
-from stream_peer.feeds.sums import IndexArray
 from stream_peer.log.ids import Given
 from stream_peer.log.stage import Record
 from stream_peer.log.transfers import import_refusal
+from stream_peer.numerics.arguments import IndexArray
 from stream_peer.settings.feed.model import FeedSettings
 
 SCHEMA = 7

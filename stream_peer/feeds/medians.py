@@ -7,8 +7,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from stream_peer.feeds.sums import BINS, UNIT, Binned, IndexArray
-from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray
+from stream_peer.feeds.columns import UNIT
+from stream_peer.feeds.sums import BINS, Binned
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray
 
 LEAST_HISTORY = 10.0
 """Questions (their weights summed) before an expert's median is its threshold; until then it is 1/2."""

@@ -11,10 +11,10 @@ import numpy as np
 
 from stream_peer.events.feed_log import Round
 from stream_peer.feeds.columns import EXPERT
-from stream_peer.feeds.sums import IndexArray, Sums
+from stream_peer.feeds.sums import Sums
 from stream_peer.feeds.vote_units import numbers_of, united_numbers
 from stream_peer.log.ids import Given, Names, digest_of_id, taken
-from stream_peer.numerics.arguments import IntArray
+from stream_peer.numerics.arguments import IndexArray, IntArray
 
 _CYRILLIC = "\u0430\u0435\u043e\u0440\u0441\u0445\u0443\u0456\u0458\u0455\u0501\u04bb"
 _GREEK = "\u03b1\u03bf\u03c1\u03bd\u03b9\u03ba\u03c5\u03c7"

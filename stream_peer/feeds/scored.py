@@ -14,12 +14,12 @@ import numpy as np
 
 from stream_peer.events.feed_log import Round, Verdict
 from stream_peer.events.outputs import MixedForecast, ScoredForecast
-from stream_peer.feeds.columns import FEED, VOTE_RULES
+from stream_peer.feeds.columns import FEED, UNIT, VOTE_RULES
 from stream_peer.feeds.facts import Facts, Mix, boundary_of, mix_of, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.shadow_mixers import losses_of_mix, shadow_columns
-from stream_peer.feeds.sums import UNIT, Evaluated, IndexArray, fixed
-from stream_peer.numerics.arguments import BoolArray, IntArray
+from stream_peer.feeds.sums import Evaluated, fixed
+from stream_peer.numerics.arguments import BoolArray, IndexArray, IntArray
 
 FORECASTS = ("mix", "stretched", "mean", "median")
 """Those whose squared losses are summed."""

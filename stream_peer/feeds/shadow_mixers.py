@@ -16,7 +16,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.events.outputs import ShadowScores
-from stream_peer.feeds.columns import EXPERT
+from stream_peer.feeds.columns import EXPERT, SCALE, UNIT
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.weights import (
     DECIMALS,
@@ -29,7 +29,7 @@ from stream_peer.feeds.reading.weights import (
     mixing_weights,
     shared_by_groups,
 )
-from stream_peer.feeds.sums import SCALE, UNIT, Sums
+from stream_peer.feeds.sums import Sums
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.losses import LOG, portable_log_of
 from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, with_uniform_share

@@ -10,16 +10,10 @@ from typing import TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES, evaluated_span
-from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SCALE, SHADOW, UNIT, VOTE_RULES, evaluated_span
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
-
-IndexArray: TypeAlias = npt.NDArray[np.int32]
-
-SCALE = 2.0**40
-UNIT = 2.0**-40
 
 Amount: TypeAlias = tuple[int, int]
 """The place of a column, and what is added to it, in units of 2^-40."""

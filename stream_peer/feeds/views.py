@@ -23,7 +23,7 @@ from stream_peer.events.outputs import (
     Weights,
 )
 from stream_peer.events.times import Milliseconds, to_iso
-from stream_peer.feeds.columns import FEED
+from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.medians import uninformative
@@ -41,8 +41,7 @@ from stream_peer.feeds.reading.weights import (
     varied,
 )
 from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
-from stream_peer.feeds.sums import UNIT, IndexArray
-from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.arguments import FloatArray, IndexArray
 from stream_peer.numerics.losses import SQUARED
 
 FEWEST_RESOLVED, LEAST_COVERAGE = 10.0, 0.5

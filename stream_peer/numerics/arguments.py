@@ -29,6 +29,7 @@ __all__ = [
 
 FloatArray: TypeAlias = npt.NDArray[np.float64]
 IntArray: TypeAlias = npt.NDArray[np.int64]
+IndexArray: TypeAlias = npt.NDArray[np.int32]
 SmallIntArray: TypeAlias = npt.NDArray[np.int8]
 BoolArray: TypeAlias = npt.NDArray[np.bool_]
 BitArray: TypeAlias = npt.NDArray[np.uint8]

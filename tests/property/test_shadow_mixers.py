@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Round
-from stream_peer.feeds.columns import FEED
+from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import UNIT
 from stream_peer.log.stage import Effects, Output
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage
 from tests.feed_histories import settings as settings_event

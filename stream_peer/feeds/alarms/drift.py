@@ -11,8 +11,7 @@ import msgspec
 import numpy as np
 
 from stream_peer.feeds.alarms.recent import Window
-from stream_peer.feeds.columns import RULE_PART, rule_span
-from stream_peer.feeds.sums import UNIT
+from stream_peer.feeds.columns import RULE_PART, UNIT, rule_span
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, unchecked
 from stream_peer.numerics.drift import (
     RATE_LIMIT,

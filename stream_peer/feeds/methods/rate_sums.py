@@ -3,8 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from stream_peer.feeds.columns import FEED, RULE_PART, classes_span, rule_span
-from stream_peer.feeds.sums import UNIT
+from stream_peer.feeds.columns import FEED, RULE_PART, UNIT, classes_span, rule_span
 from stream_peer.numerics.error_rates import ClassMomentSums, MomentSums, TruthSums
 from stream_peer.numerics.error_rates.rate import effective_size
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from stream_peer.feeds.columns import FEED, VOTE_RULES, VOTES, VoteRule
+from stream_peer.feeds.columns import FEED, UNIT, VOTE_RULES, VOTES, VoteRule
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates, next_vote_rule, read_rates, used_rules
 from stream_peer.feeds.reading.trust import VoteDependence, dependence_key, read_dependence, read_ranks
@@ -21,8 +21,8 @@ from stream_peer.feeds.reading.weights import (
     read_extent,
     rows_of,
 )
-from stream_peer.feeds.sums import UNIT, IndexArray, Sums
-from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.feeds.sums import Sums
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
 from stream_peer.numerics.dependence import RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 

@@ -7,10 +7,10 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.events.outputs import TrustState
-from stream_peer.feeds.columns import EXPERT
+from stream_peer.feeds.columns import EXPERT, SCALE, UNIT
 from stream_peer.feeds.methods.method import Evidence, Method
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
-from stream_peer.feeds.sums import SCALE, UNIT, Sums
+from stream_peer.feeds.sums import Sums
 from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, DependenceSums
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement

@@ -10,12 +10,11 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from stream_peer.feeds.columns import EXPERT, FEED, VOTE_RULES, expert_span
+from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method, Path, Situation
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_estimate
-from stream_peer.feeds.sums import UNIT, IndexArray
 from stream_peer.numerics.answers import team_numbers
-from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, unchecked
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, unchecked
 from stream_peer.numerics.certificate import live_bounds, noise_boundary
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax

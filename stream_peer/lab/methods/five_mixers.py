@@ -14,10 +14,9 @@ import numpy as np
 
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.sums import IndexArray
 from stream_peer.lab.formulas.five_mixers import FiveMixerSums, FiveMixerWeights
 from stream_peer.lab.formulas.regret_sums import RegretSums
-from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.arguments import FloatArray, IndexArray
 
 MIXERS = ("mean", "gradient-hedge", "gradient-normal-hedge", "outcomes", "hybrid")
 """By their places in ``FiveMixerWeights.mixers``; ``five`` is all of them, in the shares that outcomes give them."""

@@ -9,10 +9,9 @@ from stream_peer.feeds.facts import Facts, losses_of, priced_regrets
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.weights import DECIMALS, Basis, ExpertWeights, Extent
-from stream_peer.feeds.sums import IndexArray
 from stream_peer.lab.formulas.learners import fixed_share
 from stream_peer.lab.methods.five_mixers import FiveMixers
-from stream_peer.numerics.arguments import FloatArray, unchecked
+from stream_peer.numerics.arguments import FloatArray, IndexArray, unchecked
 from stream_peer.numerics.learners import hedge_rate
 from stream_peer.settings.feed.model import MethodSettings
 

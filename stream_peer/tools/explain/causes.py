@@ -25,8 +25,7 @@ from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.methods.method import Path
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, Mixing, expert_weights, published_weights
-from stream_peer.feeds.sums import IndexArray
-from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
 from stream_peer.serve.explanation import CauseKind, InputOfWeight, WeightKind
 from stream_peer.settings.feed.model import MixerSettings
 

@@ -2,8 +2,7 @@
 
 import numpy as np
 
-from stream_peer.feeds.columns import EXPERT, FEED
-from stream_peer.feeds.sums import SCALE
+from stream_peer.feeds.columns import EXPERT, FEED, SCALE
 from stream_peer.numerics.arguments import FloatArray
 
 

@@ -4,8 +4,8 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.blocks import Blocks
-from stream_peer.feeds.columns import FEED
-from stream_peer.feeds.sums import BINS, UNIT
+from stream_peer.feeds.columns import FEED, UNIT
+from stream_peer.feeds.sums import BINS
 from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.error_rates.forgetting import block_factors
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, settings, stage

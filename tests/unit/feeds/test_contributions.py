@@ -6,11 +6,11 @@ from msgspec.structs import replace
 
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds import contributions
-from stream_peer.feeds.columns import EXPERT, FEED, VOTES, expert_span
+from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTES, expert_span
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.sums import BINS, NOTHING, UNIT, Contribution
+from stream_peer.feeds.sums import BINS, NOTHING, Contribution
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms
 from stream_peer.numerics.losses import LOG

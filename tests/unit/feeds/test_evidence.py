@@ -10,12 +10,12 @@ from msgspec.structs import replace
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict
-from stream_peer.feeds.columns import EXPERT, FEED, VOTES, evaluated_span
+from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTES, evaluated_span
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import BINS, UNIT
+from stream_peer.feeds.sums import BINS
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.arguments import FloatArray
 from tests.feed_histories import (

@@ -5,9 +5,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.events import topics
+from stream_peer.feeds.columns import SCALE
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.medians import EDGES, LEAST_HISTORY, binned, own_medians, uninformative
-from stream_peer.feeds.sums import BINS, SCALE
+from stream_peer.feeds.sums import BINS
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.arguments import IntArray
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage

@@ -9,10 +9,9 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Verdict
 from stream_peer.events.outputs import MixedForecast
-from stream_peer.feeds.columns import FEED
+from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.scored import scored_of
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import UNIT
 from stream_peer.log.stage import Effects
 from tests.feed_histories import (
     Changelog,

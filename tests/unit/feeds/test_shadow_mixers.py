@@ -9,12 +9,12 @@ from msgspec.structs import replace
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.feeds.columns import SHADOW
+from stream_peer.feeds.columns import SCALE, SHADOW
 from stream_peer.feeds.facts import Facts, ScoringInputs, score, unpack
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
-from stream_peer.feeds.sums import NOTHING, SCALE, Sums
+from stream_peer.feeds.sums import NOTHING, Sums
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import MixerSettings
 from tests.feed_histories import changed, folded, log_of, newest, outcome, round_of, settings, stage

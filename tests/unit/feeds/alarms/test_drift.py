@@ -10,9 +10,8 @@ import pytest
 from stream_peer.events.feed_log import FeedLogRecord
 from stream_peer.feeds.alarms.drift import MOST_EXPERTS, Drift, ExpertDrift, Look, RateDrift, look_for_drift
 from stream_peer.feeds.alarms.recent import Window
-from stream_peer.feeds.columns import FEED, RULE_PART, rule_span
+from stream_peer.feeds.columns import FEED, RULE_PART, SCALE, rule_span
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import SCALE
 from stream_peer.numerics.arguments import FloatArray, IntArray
 from tests.feed_histories import (
     Changelog,

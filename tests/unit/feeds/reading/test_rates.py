@@ -2,14 +2,13 @@ from dataclasses import asdict
 
 import pytest
 
-from stream_peer.feeds.columns import EXPERT, FEED, RULE_PART, VOTE_RULES
+from stream_peer.feeds.columns import EXPERT, FEED, RULE_PART, SCALE, VOTE_RULES
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.feeds.reading.rates import HALF, OWN_MEDIAN, outcome_reasons, read_rates, used_rules
 from stream_peer.feeds.reading.weights import (
     rows_of,
 )
-from stream_peer.feeds.sums import SCALE
 from stream_peer.numerics.error_rates import ClassMomentSums, ClassMomentTerms, ErrorRate, MomentSums
 from tests.unit.feeds.sample_sums import FeedSums, agreeing, feed_sums
 

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.feeds.columns import EXPERT, FEED
+from stream_peer.feeds.columns import EXPERT, FEED, UNIT
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.methods.served import hedge_at_any_time
 from stream_peer.feeds.reading.rates import read_rates
@@ -19,7 +19,6 @@ from stream_peer.feeds.reading.weights import (
     read_weights,
     selection_weights,
 )
-from stream_peer.feeds.sums import UNIT
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
 from stream_peer.numerics.losses import LOG
 from stream_peer.settings.feed.model import MixerSettings

@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.feeds.columns import EXPERT
+from stream_peer.feeds.columns import EXPERT, SCALE
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, signs_of, trust_of
 from stream_peer.feeds.reading.trust import FEWEST_RANKED, JUDGED_EACH, MOST_RANKED, read_ranks
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.sums import SCALE, Sums
+from stream_peer.feeds.sums import Sums
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.answers import votes
 from stream_peer.numerics.dependence import DependenceSums

@@ -6,13 +6,12 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from stream_peer.feeds.columns import FEED
+from stream_peer.feeds.columns import FEED, SCALE
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import group_moments
 from stream_peer.feeds.methods.method import NO_ANSWERS, Chance, Method, OwnAnswers, Situation
 from stream_peer.feeds.methods.rate_sums import RateSums
 from stream_peer.feeds.reading.weights import ExpertWeights, Mixing
-from stream_peer.feeds.sums import SCALE
 from stream_peer.lab.formulas.learners import ada_hedge_rate, mixability_gap
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.lab.formulas.two_groups import EqualGroupSums
