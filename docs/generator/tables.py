@@ -124,8 +124,8 @@ def _alerts(root: Path) -> str:
     for rule in alerts:
         name, severity = rule["alert"], rule["labels"]["severity"]
         page = (root / RUNBOOK / f"{name}.md").read_text(encoding="utf-8")
-        meaning = " ".join(page.partition("## Meaning")[2].partition("## ClaimCheck")[0].split())
-        rows.append((f"[{name}](../runbook/{name}.md)", severity, rule["for"], re.split(r"[.:] ", meaning)[0]))
+        meaning = " ".join(page.partition("\n")[2].partition("## Check")[0].split())
+        rows.append((f"[{name}](../runbook/{name}.md)", severity, rule["for"], re.split(r"[.:](?: |$)", meaning)[0]))
     return _table(("alert", "severity", "after", "meaning"), rows)
 
 

@@ -130,7 +130,7 @@ def test_every_promise_of_the_semantics_has_a_number_and_tests_that_prove_it(rep
     for section, number, _ in promises:
         numbers.setdefault(section, []).append(int(number))
     proofs = {
-        f"{section}{number}": re.findall(r"\[([\w-]+)\]\((\.\./\S+)\)", text) for section, number, text in promises
+        f"{section}{number}": re.findall(r"\[([\w-]+)\]\((\.\./[^\s)]+)\)", text) for section, number, text in promises
     }
 
     assert len(promises) > 50

@@ -104,7 +104,7 @@ def test_each_alert_has_a_page_and_each_page_an_alert() -> None:
     assert pages.keys() == alerts().keys()
     for name, text in pages.items():
         assert text.startswith(f"# {name}\n")
-        assert re.findall("^## (.*)$", text, re.MULTILINE) == ["Meaning", "Check", "Action"], name
+        assert re.findall("^## (.*)$", text, re.MULTILINE) == ["Check", "Action"], name
 
 
 def test_queries_of_the_runbook_can_be_asked() -> None:
