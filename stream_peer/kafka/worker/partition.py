@@ -16,10 +16,9 @@ import structlog
 
 from stream_peer.errors import LeaseEndedError, UnsignedStateError
 from stream_peer.events.times import Milliseconds
-from stream_peer.kafka.worker import audits
 from stream_peer.kafka.worker.inbox import GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
+from stream_peer.kafka.worker.long_work import AUDIT_PAUSE_SECONDS, Audits, RebuildProgress, advance, supply
 from stream_peer.kafka.worker.port import BatchSource, Delivery, TopicPartition, WorkerContext
-from stream_peer.kafka.worker.rebuilds import RebuildProgress, supply
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
 from stream_peer.log.driver import Checkpoint, Driver, NeedsLog, Write
@@ -99,7 +98,7 @@ class OwnedPartition:
         self._passed = 0
         self._progress: RebuildProgress | None = None
         self._slices = 0
-        self._audits = audits.Audits(self.tp.partition, self._now)
+        self._audits = Audits(self.tp.partition, self._now)
         self._stopped = False
         self._rested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -261,7 +260,7 @@ class OwnedPartition:
             with self._inbox.paused():
                 while goes_on:
                     async with self._context.turn:
-                        _, goes_on = audits.advance(pieces, _SLICE_SECONDS, self._now)
+                        _, goes_on = advance(pieces, _SLICE_SECONDS, self._now)
                         await asyncio.sleep(0)
                     self._slices += 1
         self.counting = False
@@ -298,7 +297,7 @@ class OwnedPartition:
         self._inbox.filled.clear()
 
     def _until_due(self) -> float:
-        idle = audits.PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
+        idle = AUDIT_PAUSE_SECONDS if self._audits.under_way else _IDLE_SECONDS
         return min(idle, max(0.001, self._driver.seconds_left)) if self._driver.records else idle
 
     async def _handle(self) -> None:

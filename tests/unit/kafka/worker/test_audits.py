@@ -3,7 +3,7 @@
 import pytest
 from structlog.testing import capture_logs
 
-from stream_peer.kafka.worker.audits import EVERY_SECONDS, Audits
+from stream_peer.kafka.worker.long_work import AUDIT_EVERY_SECONDS, Audits
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import StateWriter
@@ -36,7 +36,7 @@ def clock() -> Clock:
 
 @pytest.fixture
 def _one_piece_a_slice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.audits._SLICE_SECONDS", -1.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.long_work._AUDIT_SLICE_SECONDS", -1.0)
 
 
 def test_the_first_audits_of_partitions_lie_apart_and_within_the_first_hour() -> None:
@@ -51,7 +51,7 @@ def test_the_first_audits_of_partitions_lie_apart_and_within_the_first_hour() ->
                 starts.setdefault(partition, clock.at)
 
     assert len(starts) == 16
-    assert min(starts.values()) >= 1_000.0 + EVERY_SECONDS / 2
+    assert min(starts.values()) >= 1_000.0 + AUDIT_EVERY_SECONDS / 2
     assert len(set(starts.values())) > 12
 
 
@@ -61,10 +61,10 @@ def test_an_audit_goes_on_piece_by_piece_and_comes_again_after_an_hour(clock: Cl
     stage.pieces = [True, True, True]
 
     before = audits.work(stage)
-    clock.at += EVERY_SECONDS
+    clock.at += AUDIT_EVERY_SECONDS
     results = [audits.work(stage) for _ in range(4)]
     again = [audits.work(stage) for _ in range(2)]
-    clock.at += EVERY_SECONDS
+    clock.at += AUDIT_EVERY_SECONDS
     audits.work(stage)
 
     assert before is None
@@ -75,7 +75,7 @@ def test_an_audit_goes_on_piece_by_piece_and_comes_again_after_an_hour(clock: Cl
 
 def test_of_a_stage_with_nothing_to_compare_nothing_is_said(clock: Clock) -> None:
     audits = Audits(0, clock)
-    clock.at += EVERY_SECONDS
+    clock.at += AUDIT_EVERY_SECONDS
 
     assert audits.work(RebuildingStage()) is None
     assert not audits.under_way
@@ -85,7 +85,7 @@ def test_of_a_stage_with_nothing_to_compare_nothing_is_said(clock: Clock) -> Non
 def test_an_audit_of_a_state_that_is_another_now_is_given_up(clock: Clock) -> None:
     audits, stage = Audits(0, clock), RebuildingStage()
     stage.pieces = [True, True]
-    clock.at += EVERY_SECONDS
+    clock.at += AUDIT_EVERY_SECONDS
     audits.work(stage)
 
     audits.give_up()
@@ -113,8 +113,8 @@ def owned(stage: SumStage, observer: Telling, logs: FakeLogs) -> OwnedPartition:
 
 @pytest.mark.usefixtures("_one_piece_a_slice")
 async def test_an_audit_ends_while_a_partition_is_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.audits.EVERY_SECONDS", 0.0)
-    monkeypatch.setattr("stream_peer.kafka.worker.audits.PAUSE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.long_work.AUDIT_EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.partition.AUDIT_PAUSE_SECONDS", 0.0)
     stage, observer = RebuildingStage(), Telling()
     stage.pieces = [True, True]
     partition = owned(stage, observer, FakeLogs([]))
@@ -128,7 +128,7 @@ async def test_an_audit_ends_while_a_partition_is_idle(monkeypatch: pytest.Monke
 
 
 async def test_a_state_that_does_not_agree_is_an_error_and_folded_anew(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.audits.EVERY_SECONDS", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.long_work.AUDIT_EVERY_SECONDS", 0.0)
     stage, observer, log = RebuildingStage(), Telling(), records(0, 3)
     stage.pieces = [True, False]
     partition = owned(stage, observer, FakeLogs(log))

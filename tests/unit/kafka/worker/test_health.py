@@ -6,9 +6,9 @@ from typing import Any
 
 from stream_peer.kafka.worker.health import Health
 from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
+from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from tests.unit.kafka.worker.fakes import FakeMember
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.monitor import Lag, Lags
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition
-from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, LogOrigin, Writer
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings

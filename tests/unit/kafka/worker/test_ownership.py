@@ -9,10 +9,10 @@ import pytest
 
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
+from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.ownership import Ownership, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.process import now
-from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.recreated import Choice, InputLog
 from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer
 from stream_peer.log.stage import LogRecord, Snapshot

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
-from stream_peer.kafka.worker.rebuilds import RebuildProgress
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from stream_peer.log.stage import LogRecord, Output, Snapshot
@@ -340,7 +340,7 @@ async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Cal
 async def test_everybody_else_gets_a_turn_between_two_slices(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("stream_peer.kafka.worker.rebuilds._SLICE_SECONDS", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.long_work._REBUILD_SLICE_SECONDS", 0.0)
     here = bench()
     turns = 0
 
