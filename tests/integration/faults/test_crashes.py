@@ -18,6 +18,7 @@ from tests.integration.support.client import KafkaClient
 from tests.integration.support.load import FEEDS, Load
 from tests.integration.support.recount import Recount
 from tests.integration.support.service import SECRET, Service, Worker, service
+from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_kafka]
 
@@ -104,14 +105,53 @@ def test_after_kills_freezes_joins_and_leaves_all_that_was_said_follows_from_the
 
         assert pods[0].deaths + pods[1].deaths == {False: 14, True: 6}
         assert load.sent > 3_000
-        assert {worker.wait_ready().terminate() for worker in deployment.workers.values()} == {0}, deployment.logs()
-        recount = Recount(deployment)
-        recount.check()
+        recount = checked(deployment)
         assert recount.repeats > 0  # else nobody died at work
         comparison = replay_from_log(deployment.settings, FEEDS[0], secret=SECRET.encode())
         assert comparison.is_equal, comparison
         assert comparison.equal > 0
         found(f"{load.sent} events, none lost, none doubled, none different; {recount.repeats} repeats, byte-equal")
+
+
+@pytest.mark.faults
+@pytest.mark.induces("3 workers, each killed twice at work and then while it joins")
+def test_after_workers_are_killed_while_they_join_all_that_was_said_follows_from_the_log(
+    kafka: KafkaClient, tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    choose = random.Random(34)
+    with service(kafka, tmp_path, **RESTLESS) as deployment:
+        pods = three(deployment)
+        with Load(deployment, seed=34, rate=200) as load:
+            for pod in (*pods, *pods):
+                pod.worker.wait_ready().kill()
+                pod.start()
+                wait_until(lambda pod=pod: "worker_starts" in pod.worker.said(), 30, deployment.logs)  # type: ignore[misc]
+                time.sleep(choose.uniform(0.5, 3.0))  # the moment of death is the test's input
+                pod.worker.kill()
+                tend(pods)
+        deployment.settle(90, tended=lambda: tend(pods))
+
+        recount = checked(deployment)
+        found(f"{load.sent} events, none lost, none doubled, none different; {recount.repeats} repeats, byte-equal")
+
+
+def three(deployment: Service) -> list[Pod]:
+    """Three workers of a new deployment, ready."""
+    deployment.set_up("a", STREAM_PEER_INSTANCE="a")
+    pods = [Pod(deployment, name, seed) for seed, name in enumerate(("a", "b", "c"))]
+    for pod in pods[1:]:
+        pod.start()
+    for pod in pods:
+        pod.worker.wait_ready()
+    return pods
+
+
+def checked(deployment: Service) -> Recount:
+    """All workers stop cleanly, and all that was said follows from the log."""
+    assert {worker.wait_ready().terminate() for worker in deployment.workers.values()} == {0}, deployment.logs()
+    recount = Recount(deployment)
+    recount.check()
+    return recount
 
 
 @pytest.mark.case("C38")

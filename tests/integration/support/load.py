@@ -33,10 +33,11 @@ class Sent(NamedTuple):
 
 
 class Platform:
-    """Makes events, the same ones for the same seed."""
+    """Makes events, the same ones for the same seed; a share of them is malformed."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, malformed: float) -> None:
         self.now = 0.0
+        self._malformed = malformed
         self._random = random.Random(seed)
         self._open: list[str] = []
         self._closed: list[str] = []
@@ -50,7 +51,7 @@ class Platform:
             self._close_due()
             event = self._next()
             value = json.dumps(event).encode()
-            if choose.random() < 0.02:
+            if choose.random() < self._malformed:
                 value = value[: choose.randrange(len(value))]
             yield Sent(event["question_id"], value, astray=choose.random() < 0.08)
 
@@ -81,9 +82,9 @@ class Platform:
 class Load:
     """Produces events at a steady pace while the block runs; at its end time passes, so that all closes."""
 
-    def __init__(self, service: Service, seed: int, rate: float) -> None:
+    def __init__(self, service: Service, seed: int, rate: float, malformed: float = 0.02) -> None:
         self._service = service
-        self._platform = Platform(seed)
+        self._platform = Platform(seed, malformed)
         self._rate = rate
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._run, daemon=True)

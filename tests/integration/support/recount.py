@@ -205,7 +205,10 @@ class Recount:
     def _check_outputs(self, said: dict[Published, bytes], made: dict[Published, bytes]) -> None:
         """Every published revision is what the log gives; none is missing that had to be published."""
         wrong = [place for place, value in said.items() if made.get(place) != value]
-        assert not wrong, f"{len(wrong)} of {len(said)} outputs are not what the log gives, such as {wrong[0]}"
+        assert not wrong, (
+            f"{len(wrong)} of {len(said)} outputs are not what the log gives, such as {wrong[0]}:\n"
+            f"{said[wrong[0]]!r}, in place of\n{made.get(wrong[0])!r}"
+        )
         assert _newest(said) == _newest(made), _difference(_newest(said).items(), _newest(made).items())
         missing = {place for place in made if place.line.topic in topics.KEYED_BY_QUESTION} - said.keys()
         assert not missing, f"{len(missing)} revisions were never published, such as {next(iter(missing))}"
