@@ -114,6 +114,28 @@ def test_after_kills_freezes_joins_and_leaves_all_that_was_said_follows_from_the
 
 
 @pytest.mark.faults
+@pytest.mark.induces("3 times all of 3 workers killed at once, half of the events malformed")
+def test_after_all_workers_are_killed_at_once_among_malformed_events_all_that_was_said_follows_from_the_log(
+    kafka: KafkaClient, tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    choose = random.Random(33)
+    with service(kafka, tmp_path, **RESTLESS) as deployment:
+        pods = three(deployment)
+        with Load(deployment, seed=33, rate=200, malformed=0.5) as load:
+            for _ in range(3):
+                for pod in pods:
+                    pod.worker.wait_ready()
+                time.sleep(choose.uniform(0.0, 1.0))  # the moment of death is the test's input
+                assert {pod.worker.kill() for pod in pods} == {-signal.SIGKILL}
+                tend(pods)
+        deployment.settle(90, tended=lambda: tend(pods))
+
+        recount = checked(deployment)
+        assert len(deployment.dead_letters()) > load.sent / 3
+        found(f"{load.sent} events, none lost, none doubled, none different; {recount.repeats} repeats, byte-equal")
+
+
+@pytest.mark.faults
 @pytest.mark.induces("3 workers, each killed twice at work and then while it joins")
 def test_after_workers_are_killed_while_they_join_all_that_was_said_follows_from_the_log(
     kafka: KafkaClient, tmp_path: Path, found: Callable[[str], None]

@@ -57,10 +57,10 @@ _head = msgspec.json.Decoder(_Head).decode
 
 
 class _AllSaid(NamedTuple):
-    """Everything published, and the revisions at which weights and error rates were."""
+    """Everything published, and of each feed the revisions at which weights and error rates were."""
 
     outputs: dict[Published, bytes]
-    revisions: set[int]
+    revisions: set[tuple[str, int]]
 
 
 class Recount:
@@ -184,7 +184,11 @@ class Recount:
                 for hand_over in stage.hand_overs_due():
                     self._expect_in_feed_log(hand_over, expected)
                 stage.handed_over()
-                if record.offset in said.revisions:  # which revisions are published depends on timing
+                # Which revisions are published depends on timing; a hand-over gives a revision, and no news.
+                feeds = [feed for name, feed in stage.feeds.by_name.items() if (name, record.offset) in said.revisions]
+                for feed in feeds:
+                    stage.feeds.publisher.changed(feed)
+                if feeds:
                     stage.publish(effects)
             stage.publish(effects)
             made.update(_published(output) for output in effects.outputs if output.topic != topics.DEAD_LETTERS)
@@ -200,7 +204,8 @@ class Recount:
                 place, value = _published(Output(topic, message.key, message.value, 0))
                 assert message.headers == output_headers(_head(value).settings), f"{place} has other headers"
                 assert outputs.setdefault(place, value) == value, f"{place} was published in two ways"
-        return _AllSaid(outputs, {place.revision for place in outputs if place.line.topic in topics.KEYED_BY_FEED})
+        of_feeds = {(p.line.feed, p.revision) for p in outputs if p.line.topic in topics.KEYED_BY_FEED}
+        return _AllSaid(outputs, of_feeds)
 
     def _check_outputs(self, said: dict[Published, bytes], made: dict[Published, bytes]) -> None:
         """Every published revision is what the log gives; none is missing that had to be published."""
