@@ -306,7 +306,9 @@ class Consumer:
         while True:
             self._is_over = asyncio.Event()
             self._lease.joins()
+            asked = self._broker.loop.now
             self._generation, share = await self._group.join(self._process)
+            self._lease.joined(asked)
             self._assignment = Unordered(share)
             self._positions, self._seeks, self._sought, self._accepted = {}, {}, {}, {}
             self._terms += 1

@@ -50,7 +50,7 @@ from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBat
 from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, PidAndEpoch, TransactionManager
 from aiokafka.protocol.api import Request, RequestStruct, Response
-from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Int16, Int32, Schema, String
 from aiokafka.record.default_records import _DefaultRecordBatchPy
@@ -172,7 +172,7 @@ ATTRIBUTES: dict[type[Any], tuple[str, ...]] = {
     MessageBatch: ("_builder", "_retry_count"),
     SendProduceReqHandler: ("_batches", "_client", "_to_reenqueue"),
     Sender: ("_in_flight", "_muted_partitions", "_txn_manager"),
-    TransactionManager: ("_pid_and_epoch", "_sequence_numbers"),
+    TransactionManager: ("_pid_and_epoch", "_pid_waiter", "_sequence_numbers"),
     MessageAccumulator: ("_batch_ttl",),
     GroupCoordinator: ("_coordination_task", "_coordinator_dead_fut", "coordinator_id", "generation", "member_id"),
 }
@@ -356,6 +356,8 @@ def renew_by_heartbeats(coordinator: Any, lease: Lease) -> None:
             lease.joins()
         answer = await send(request)
         code = getattr(answer, "error_code", None)
+        if isinstance(request, SyncGroupRequest) and code == 0:
+            lease.joined(at)
         if isinstance(request, HeartbeatRequest) and code in (0, _REBALANCES):
             lease.answered(at, term, rebalances=code == _REBALANCES)
         return answer
@@ -1227,6 +1229,7 @@ class LeasedSend(SendProduceReqHandler):
         batch.future.exception()  # nobody may wait for it any more
         manager = self._sender._txn_manager  # noqa: SLF001
         manager._pid_and_epoch = PidAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)  # noqa: SLF001
+        manager._pid_waiter = asyncio.get_running_loop().create_future()  # noqa: SLF001 - it is done once an id is there
         manager._sequence_numbers.clear()  # noqa: SLF001
 
 

@@ -73,6 +73,14 @@ class Lease:
         """Take note that the member asks to join: once it is answered, others may own what it owned."""
         self._renewed = NO_TERM, 0.0
 
+    def joined(self, sent: float) -> None:
+        """Take note that the member is in a new generation. ``sent``: when it asked for its partitions, by the clock.
+
+        While a group rebalances, that question is not answered. So the next rebalance began later, and if the first
+        heartbeat already calls for a join, ``rebalance_timeout`` counts from here.
+        """
+        self._settled = sent
+
     def right(self, term: int) -> Right:
         """Whether what was handed over in ``term`` may be sent now."""
         if term == NO_TERM or term != self._term():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from aiokafka.producer.transaction_manager import TransactionManager
-from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest
+from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
 from aiokafka.structs import TopicPartition
 
 from stream_peer.errors import LeaseEndedError
@@ -191,6 +191,8 @@ async def test_batches_of_a_term_that_is_over_are_left_out_and_a_producer_with_a
         batches["mine"].future.result()
     assert not sending._txn_manager.has_pid()
     assert sending._txn_manager.sequence_number(TopicPartition("mine", 0)) == 0
+    sending._txn_manager.set_pid_and_epoch(6, 0)
+    assert sending._txn_manager.has_pid()
 
 
 class Coordinator:
@@ -241,6 +243,19 @@ async def test_a_heartbeat_that_calls_for_a_join_renews_and_one_of_an_unknown_me
     member.now = 106.0
 
     assert member.lease.right(7) is right
+
+
+async def test_a_generation_whose_first_heartbeat_calls_for_a_join_has_half_the_rebalance_timeout_to_write(
+    member: Member, following: Coordinator
+) -> None:
+    await following._send_req(SyncGroupRequest("g", 7, "m", None, []))
+    for moment in (101.0, 104.0, 107.0):
+        member.now, following.code = moment, REBALANCES
+        await following._do_heartbeat()
+
+    assert member.lease.right(7) is Right.HOLDS
+    member.now = 115.0
+    assert member.lease.right(7) is Right.WAITS
 
 
 async def test_a_join_suspends_the_lease_and_a_new_generation_ends_it(member: Member, following: Coordinator) -> None:
