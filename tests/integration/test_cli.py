@@ -17,6 +17,7 @@ from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsCont
 from stream_peer.events.partitioning import partition_of
 from stream_peer.settings.process import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.service import SIGNING_KEY
 
 pytestmark = pytest.mark.real_kafka
@@ -32,7 +33,7 @@ def command(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
         text=True,
         timeout=120,
         check=False,
-        env={**clean, **environment},
+        env={**clean, "STREAM_PEER_HTTP__PORT": str(free_ports(1)[0]), **environment},
     )
 
 

@@ -180,7 +180,6 @@ class RegretSums(_Sums):
     Examples
     --------
     >>> import numpy as np
-    >>> from stream_peer.numerics.peer_losses import LossParts
     >>> parts = LossParts(np.array([0.01, 0.49]), np.array([0.01, 0.49]), np.array([0.81, 0.09]))
     >>> sums = RegretSums.contribution(np.array([0.5, 0.5]), parts, rates=(0.2, 0.2))
     >>> sums.priced(0.2, 0.2), sums.priced(0.0, 0.0)

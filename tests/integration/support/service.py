@@ -190,7 +190,7 @@ class Service:
 
     def command(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of the product to its end."""
-        env = {**self._environment(), **environment}
+        env = {**self._environment(), "STREAM_PEER_HTTP__PORT": str(free_ports(1)[0]), **environment}
         line = [sys.executable, "-m", "stream_peer", *arguments]
         return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120, check=False)
 
