@@ -12,7 +12,7 @@ from tests.infra.support.tools import ROOT, run, said, tool
 
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
 PINNED = re.compile(r"uses: [\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$")
-LONGEST_MINUTES = 60
+LONGEST_MINUTES = {"nightly.yml": 90}  # ten thousand simulated deployments take up to an hour; others: 60
 
 
 def workflow(file: Path) -> dict[str, Any]:
@@ -54,7 +54,7 @@ def test_each_workflow_starts_without_rights_and_ends_in_time(file: Path) -> Non
     assert document["permissions"] == {}
     assert "group" in document["concurrency"]
     for job in document["jobs"].values():
-        assert job["timeout-minutes"] <= LONGEST_MINUTES
+        assert job["timeout-minutes"] <= LONGEST_MINUTES.get(file.name, 60)
         assert job["permissions"]
 
 
