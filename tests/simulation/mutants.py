@@ -144,7 +144,7 @@ FOUND_BY = {
     "the head is written before the entries": 3,
     "revoked partitions live on": 7,
     "feeds are published before their rebuild": 10,
-    "outputs are not awaited": 11,
+    "outputs are not awaited": 19,
     "tokens are ignored": 24,
     "all is folded again before anything is rebuilt": 99,
     "the lease is ignored": 126,
