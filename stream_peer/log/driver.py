@@ -111,8 +111,8 @@ def rebuild(stage: Rebuildable[F], applied: int) -> Rebuild:
 def _fold_on(blank: Rebuildable[F], keys: Set[bytes] | None, done: int, applied: int) -> Generator[NeedsLog, Any, int]:
     """Fold what comes after ``done``; return up to where.
 
-    If all is folded, a record that calls for a rebuild ends it, and the rebuild follows: whoever folded the log first
-    had done so there, and what came later followed from it.
+    If all feeds are folded, a record that calls for a rebuild ends the pass, and the rebuild follows: the first fold of
+    the log was rebuilt there as well, and later records depend on it.
     """
     reached = applied
     while records := (yield NeedsLog(applied)):

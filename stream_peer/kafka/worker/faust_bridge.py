@@ -1229,7 +1229,8 @@ class LeasedSend(SendProduceReqHandler):
         batch.future.exception()  # nobody may wait for it any more
         manager = self._sender._txn_manager  # noqa: SLF001
         manager._pid_and_epoch = PidAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)  # noqa: SLF001
-        manager._pid_waiter = asyncio.get_running_loop().create_future()  # noqa: SLF001 - it is done once an id is there
+        if manager._pid_waiter.done():  # noqa: SLF001 - the future of the former id; nothing waits for it any more
+            manager._pid_waiter = asyncio.get_running_loop().create_future()  # noqa: SLF001
         manager._sequence_numbers.clear()  # noqa: SLF001
 
 

@@ -282,7 +282,7 @@ class OwnedPartition:
             await self._checkpoint()
 
     def _take_note_of_lost(self, records: int) -> None:
-        """Have the state cover what is gone, so that it is reported once, whoever owns the partition next."""
+        """Let the state cover the records that are gone: the next owner of the partition does not report them again."""
         if self._driver.publishing is not None:
             self._driver.publishing.lost(records)
         if self._writer is not None and not self._inbox:  # else what comes behind the gap is about to be folded

@@ -266,7 +266,8 @@ class RecordWriter(Protocol):
     ) -> list[list[Appended]]:
         """Write in order per partition; return when all are acknowledged: for each partition, where they were put.
 
-        Each request is sent only while the lease holds; None: whoever owns what, since the records harm nobody.
+        Each request is sent only while the lease holds. Without a lease (None) it is always sent: for records that do
+        no harm if the partitions have another owner.
 
         Raises
         ------

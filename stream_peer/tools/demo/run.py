@@ -286,5 +286,7 @@ def _send(kafka: DemoKafka, pace: float) -> None:
             click.echo(f"{sent:,} of {len(events):,} events are sent.")
         time.sleep(_PAUSE_SECONDS)
     signed = kafka.tell_time(closing_tick(events))
-    closing = "" if signed else " Without signing_key_file no time is told: the workers close the questions themselves."
+    closing = (
+        "" if signed else " Without signing_key_file the demo sends no tick: the workers close the questions later."
+    )
     click.echo(f"All are sent.{closing} Watch: stream-peer tail {FEED}")

@@ -207,17 +207,19 @@ async def test_an_answer_that_takes_too_long_is_given_up(monkeypatch: pytest.Mon
 def test_a_worker_that_becomes_ready_says_so_once_with_its_address() -> None:
     answers = iter([(False, "starting"), (False, "recovers"), *[(True, "")] * 5])
     asked: list[bool] = []
+    became_ready = asyncio.Event()
 
     def ready() -> tuple[bool, str]:
         answer = next(answers)
         asked.append(answer[0])
+        if answer[0]:
+            became_ready.set()
         return answer
 
     async def watch() -> None:
         async with Announcer(ready, lambda: "http://127.0.0.1:1"):
             async with asyncio.timeout(20):
-                while True not in asked:  # noqa: ASYNC110 - what is waited for is the code under test
-                    await asyncio.sleep(0.01)
+                await became_ready.wait()
 
     with capture_logs() as logs:
         asyncio.run(watch())
