@@ -75,7 +75,7 @@ from stream_peer.errors import (
     TopicsError,
     out_of_memory,
 )
-from stream_peer.events.times import to_iso
+from stream_peer.events.times import YEAR_2000, to_iso
 from stream_peer.events.topics import MAX_RECORD_BYTES
 from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
@@ -1292,8 +1292,8 @@ async def _acknowledged(tp: TopicPartition, batches: Sequence[_Batch]) -> list[A
             raise _too_large(f"{tp.topic}-{tp.partition}", largest[1], _size(*largest[1:]), limit) from None
         except kafka.InvalidTimestampError:
             raise TopicsError(_REFUSES_THE_TIME.format(topic=tp.topic, time=to_iso(batch.records[0][0]))) from None
-        at = metadata.timestamp or -1
-        places.append(Appended(metadata.offset, len(batch.records), at if at >= 0 else None))
+        at = metadata.timestamp or -1  # the demo's embedded broker gives every record the same time, of 1970
+        places.append(Appended(metadata.offset, len(batch.records), at if at >= YEAR_2000 else None))
     return places
 
 

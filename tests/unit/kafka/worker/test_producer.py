@@ -111,8 +111,10 @@ class KeepingBuilder:
 class KeepingClient:
     """A client that remembers its batches."""
 
-    def __init__(self, *, room: int = 1_000, partitions: int = 4, error: Exception | None = None) -> None:
-        self.room, self.count, self.error = room, partitions, error
+    def __init__(
+        self, *, room: int = 1_000, partitions: int = 4, error: Exception | None = None, at: int | None = None
+    ) -> None:
+        self.room, self.count, self.error, self.at = room, partitions, error, at
         self.batches: list[tuple[str, int, list[dict[str, Any]]]] = []
 
     def create_batch(self) -> KeepingBuilder:
@@ -129,6 +131,7 @@ class KeepingClient:
         else:
             metadata = Metadata()
             metadata.offset = 10 * len(self.batches)
+            metadata.timestamp = self.at
             future.set_result(metadata)
         return future
 
@@ -167,6 +170,15 @@ async def test_a_full_batch_is_followed_by_another_and_both_say_where_they_are()
 
     assert places == [Appended(10, 2), Appended(20, 2), Appended(30, 1)]
     assert {partition for _, partition, _ in client.batches} == {3}
+
+
+@pytest.mark.parametrize(
+    ("at", "told"), [(1_772_366_400_000, 1_772_366_400_000), (1234, None), (0, None), (-1, None), (None, None)]
+)
+async def test_a_broker_that_gives_records_no_time_of_this_century_tells_none(at: int | None, told: int | None) -> None:
+    (place,) = await producer_on(KeepingClient(at=at)).append("changelog", 3, [(b"k", b"")], 0)
+
+    assert place.at == told
 
 
 async def test_a_record_that_no_broker_takes_is_named_with_its_size_and_the_limit() -> None:
