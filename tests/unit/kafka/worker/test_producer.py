@@ -28,7 +28,7 @@ class Builder:
 
 class Metadata:
     offset = 0
-    timestamp = -1
+    timestamp: int | None = -1
 
 
 class OneSlotClient:
