@@ -9,7 +9,7 @@ from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, at, crowd, milliseconds, question
 from tests.integration.support.json_log import log_of, loud
 from tests.integration.support.lives import DAY
-from tests.integration.support.service import APPLY, Service, Worker, service
+from tests.integration.support.service import Service, Worker, service
 from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C37")]
@@ -76,7 +76,7 @@ def test_a_feed_of_one_event_a_day_is_alive_and_silent_and_one_that_stands_still
 def start(made: Service, gates: Path) -> Worker:
     """A worker that can be held up."""
     made.run("topics", "apply")
+    made.run("settings", "apply", "--no-wait")  # before the worker compares them with its file
     worker = made.start(module=GATED, GATES=str(gates), STREAM_PEER_INSTANCE="w1")
-    made.run(*APPLY)
     made.wait_configured()
     return worker.wait_ready()

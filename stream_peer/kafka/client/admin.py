@@ -114,6 +114,7 @@ class KafkaAdmin:
             with self._client() as client:
                 self._create(client, [by_name[f.topic] for f in fixable if f.kind == "missing"])
                 _configure(client, [by_name[name] for name in {f.topic: None for f in fixable if f.kind == "config"}])
+            self._await_mended(plan.wanted)
         self._refuse([finding for finding in plan.findings if finding.kind == "partitions"])
         return fixable
 
@@ -205,6 +206,17 @@ class KafkaAdmin:
                 if time.monotonic() + _PAUSE_SECONDS >= deadline:
                     raise
             time.sleep(_PAUSE_SECONDS)
+
+    def _await_mended(self, wanted: tuple[WantedTopic, ...]) -> None:
+        """Wait until the brokers answer with the new settings: each learns of them a moment after they are stored."""
+
+        def ask(client: Any) -> None:
+            findings = compare(wanted, _describe(client, wanted)[0])
+            if late := [finding for finding in findings if finding.kind in ("missing", "config")]:
+                msg = f"the brokers do not use the new settings yet: {'; '.join(in_words(late))}"
+                raise BrokerUnavailableError(msg)
+
+        self._patiently(ask)
 
     def _refuse(self, findings: list[Finding], missing: Collection[str] = ()) -> None:
         topics = self._said_of_topics(findings)

@@ -25,6 +25,14 @@ class FakeCluster:
         self.altered = "OK"
         self.operations: list[str] | None = ["CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
         self.error: Exception | None = None
+        self.is_late = False
+        self.stored: dict[str, dict[str, str]] = {}
+
+    def catch_up(self) -> None:
+        """The settings that were altered are in use."""
+        for name, altered in self.stored.items():
+            partitions, configs = self.topics[name]
+            self.topics[name] = (partitions, {**configs, **altered})
 
     def __call__(self, **_: Any) -> Self:
         return self
@@ -66,9 +74,9 @@ class FakeCluster:
         assert set(names) <= set(self.topics)
 
     def alter_configs(self, resources: list[Any]) -> dict[str, Any]:
-        for resource in resources:
-            partitions, configs = self.topics[resource.name]
-            self.topics[resource.name] = (partitions, {**configs, **resource.configs})
+        self.stored = {resource.name: resource.configs for resource in resources}
+        if not self.is_late:
+            self.catch_up()
         return {"topic": {resource.name: self.altered for resource in resources}}
 
 
@@ -99,6 +107,28 @@ def test_what_is_missing_is_made_and_what_differs_is_set(cluster: FakeCluster) -
 
     assert [(finding.topic, finding.kind) for finding in done] == [("feed-log", "config"), ("weights", "missing")]
     KafkaAdmin(SETTINGS).check()
+
+
+def test_apply_ends_when_the_brokers_use_the_new_settings(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+    cluster.is_late = True
+
+    def pause(_: float) -> None:  # a broker learns of new settings a moment after they are stored
+        cluster.catch_up()
+
+    monkeypatch.setattr(time, "sleep", pause)
+    KafkaAdmin(Settings(bootstrap="kafka:1", broker_patience=10.0)).apply()
+
+    KafkaAdmin(SETTINGS).check()
+
+
+def test_apply_says_what_the_brokers_do_not_use_yet(cluster: FakeCluster) -> None:
+    cluster.topics["feed-log"][1]["retention.ms"] = "1000"
+    cluster.is_late = True
+
+    assert "do not use the new settings yet: feed-log has retention.ms=1000" in refusal(BrokerUnavailableError)
 
 
 def test_partitions_are_left_alone_after_the_rest_was_done(cluster: FakeCluster) -> None:
