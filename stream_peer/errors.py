@@ -59,6 +59,19 @@ class SettingsError(StreamPeerError):
         super().__init__("; ".join(f"{f.path} ({f.origin}): {f.message}" for f in faults))
 
 
+class UnservedMethodError(StreamPeerError):
+    """The settings in force name a version of the method that this release does not serve. Run one that serves it."""
+
+    exit_code = 78
+
+    def __init__(self, version: int, served: tuple[int, ...]) -> None:
+        super().__init__(
+            f"the feed settings name version {version} of the method (method_version), and this release serves "
+            f"{' and '.join(map(str, served))}: run a release that serves it"
+        )
+        self.version = version
+
+
 class TopicsError(StreamPeerError):
     """Topics are missing or shaped wrongly. Run the command that the message names, then start again."""
 

@@ -54,6 +54,8 @@ FEED_SETTINGS = {
     "memory": "after this many further questions a question counts e times less, after five times as many no more;"
     " null: all count equally. With a memory there is no certificate",
     "seed": "another seed gives other draws and random tie-breaks",
+    "method_version": "which release's method is computed: 1, the default where none is stated, or 2, which `settings"
+    " apply` writes",
     "method.reference": "majority; in replay weighted (by selection weights), mean, or product of odds too",
     "method.against": "others: each expert against the answer of all others; in replay everybody, group-a, other-group",
     "method.groups": "whether the groups are fixed, or redrawn for each round",

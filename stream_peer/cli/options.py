@@ -197,10 +197,12 @@ class OfFiles(NamedTuple):
     def options(self, invocation: Invocation, **more: Any) -> "ReplayOptions":
         """All that a replay wants to know; ``more`` are other fields of its options."""
         from stream_peer.lab.methods.replayed import replayed_method
+        from stream_peer.settings.feed.document import with_method
+        from stream_peer.settings.feed.model import NEWEST_METHOD
         from stream_peer.tools.replay.replay import ReplayOptions, with_settings
 
         return ReplayOptions(
-            document=with_settings(invocation.settings.document, self.assignments),
+            document=with_method(with_settings(invocation.settings.document, self.assignments), NEWEST_METHOD),
             feed_as=self.feed_as,
             reveal=self.reveal,
             secret=read_secret(invocation.settings),

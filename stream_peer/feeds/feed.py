@@ -29,7 +29,7 @@ from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.sums import Contribution
 from stream_peer.log.draws import feed_seed
 from stream_peer.numerics.arguments import IndexArray
-from stream_peer.settings.feed.model import MEANING, FeedSettings, MethodSettings
+from stream_peer.settings.feed.model import FeedSettings, MethodSettings, with_stored_meaning
 
 _AUDITED_AT_ONCE = 32
 
@@ -315,16 +315,14 @@ class Feed:
 
     def encode(self) -> bytes:
         """Stored form, without ledger and path-dependent state."""
-        meaning = {name: msgspec.to_builtins(getattr(self.settings, name)) for name in MEANING}
         settled = self.settled.to_bytes(len(self.roster))
-        return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), meaning, settled))
+        return msgspec.msgpack.encode(StoredFeed(self.roster.stored(), self.settings.stored_meaning(), settled))
 
     def take_up(self, data: bytes, path_state: PathState, ledger: Mapping[str, Entry | Milliseconds]) -> None:
         """Load a stored feed. Call ``recount`` before anything else."""
         stored = decode_feed(data)
-        plain = {**msgspec.to_builtins(self.settings), **stored.meaning}
         self.roster = Roster(self.name, self._secret, stored.roster)
-        self.adopt(msgspec.convert(plain, FeedSettings), self.settings_hash)
+        self.adopt(with_stored_meaning(self.settings, stored.meaning), self.settings_hash)
         self.path_state = path_state
         self.heed_groups()
         self.settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)

@@ -30,7 +30,7 @@ from stream_peer.log.ids import Given
 from stream_peer.log.stage import Record
 from stream_peer.log.transfers import import_refusal
 from stream_peer.numerics.arguments import IndexArray
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import with_stored_meaning
 
 SCHEMA = 7
 """Of the state in them. There has been no release with another one."""
@@ -207,7 +207,7 @@ def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
 
 def _sums(feed: Feed, line: FeedLine, ledger: Ledger) -> Blocks:
     """Those of all questions, under the settings under which they were scored."""
-    settings = msgspec.convert({**msgspec.to_builtins(feed.settings), **line.meaning}, FeedSettings)
+    settings = with_stored_meaning(feed.settings, line.meaning)
     method = feed.method_of(settings)
     blocks = Blocks.from_bytes(line.settled, len(line.experts), settings.memory)
     blocks.reach(max(line.path_state.ordinals - 1, 0))

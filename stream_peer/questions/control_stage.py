@@ -12,7 +12,7 @@ from collections.abc import Iterator
 import msgspec
 from msgspec import UNSET
 
-from stream_peer.errors import RejectedEvent, SettingsError
+from stream_peer.errors import RejectedEvent, SettingsError, UnservedMethodError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     ExpertChanged,
@@ -39,6 +39,7 @@ from stream_peer.log.dead_letters import refuse
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Effects, Output, Record
 from stream_peer.settings.feed.document import document_hash, load_document
+from stream_peer.settings.feed.model import NEWEST_METHOD
 
 SETTINGS_KEY = b"settings"
 
@@ -182,10 +183,16 @@ def check_settings(event: SettingsControl) -> None:
     ------
     RejectedEvent
         As a dead letter's reason says.
+    UnservedMethodError
+        If the document is of the next release: its worker hands it on.
     """
     try:
         load_document(event.document)
     except SettingsError as error:
+        raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
+    except UnservedMethodError as error:
+        if error.version == NEWEST_METHOD + 1:  # of the next release, which may run beside this one
+            raise
         raise RejectedEvent(Reason.SETTINGS_INVALID, field="document", message=str(error)) from error
     expected = document_hash(event.document)
     if event.hash != expected:

@@ -1,5 +1,7 @@
 """The methods that a worker serves: the default, and the preset ``paper``."""
 
+from dataclasses import replace
+
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
@@ -26,7 +28,17 @@ def served_method(settings: FeedSettings) -> Method:
     if settings.method != BUILT_IN:
         why = "only a replay computes it"
         raise SettingsError([SettingFault(f"method.{name}", "method", why) for name in changed_method(settings.method)])
-    return Method(LOSSES[settings.loss], settings.vote_rule)
+    return default_method(settings)
+
+
+def default_method(settings: FeedSettings) -> Method:
+    """The default of the version that settings state. This is the one place that knows how versions differ.
+
+    Version 2 is that of this release, and changes until it is released; version 1 is that of the release before, and
+    stays as it is for as long as it is served.
+    """
+    first = Method(LOSSES[settings.loss], settings.vote_rule)
+    return first if settings.method_version == 1 else replace(first)
 
 
 def _paper(settings: FeedSettings) -> Method:

@@ -5,6 +5,7 @@ functions that its settings name.
 """
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import NamedTuple
 
@@ -14,7 +15,7 @@ from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.methods.group_answers import GroupAnswer, answer_for_all, coded_answers
 from stream_peer.feeds.methods.method import Method, NeededDraws, OwnAnswers, Situation, majority_of_others
 from stream_peer.feeds.methods.rate_sums import RateSums
-from stream_peer.feeds.methods.served import hedge_at_any_time, rate_of_two_groups, served_method
+from stream_peer.feeds.methods.served import default_method, hedge_at_any_time, rate_of_two_groups, served_method
 from stream_peer.lab.formulas.flips import flipped_error_rate
 from stream_peer.lab.formulas.learners import (
     ada_hedge,
@@ -40,7 +41,6 @@ from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
 from stream_peer.numerics.error_rates import ErrorRate, EstimateStatus, TruthSums
 from stream_peer.numerics.error_rates.rate import HIGHEST_PRICED_SUM
 from stream_peer.numerics.learners import hedge
-from stream_peer.numerics.losses import LOSSES
 from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettings
 
 _Rate = Callable[[RateSums, float], ErrorRate]
@@ -72,9 +72,9 @@ def replayed_method(settings: FeedSettings) -> Method:
     ruling = (chosen.reference, chosen.against, chosen.error_rate, chosen.pricing)
     votes_at_half = ruling != ("majority", "others", "moments", "newest")
     asked, estimator = n_groups(chosen), _ESTIMATORS[chosen.error_rate]
-    return Method(
-        LOSSES[settings.loss],
-        "half" if votes_at_half and settings.vote_rule == "auto" else settings.vote_rule,
+    return replace(
+        default_method(settings),
+        vote_rule="half" if votes_at_half and settings.vote_rule == "auto" else settings.vote_rule,
         answers=majority_of_others if is_plain else partial(chosen_answers, chosen=chosen),
         draws=NeededDraws(asked, chosen.groups == "redrawn", chosen.flip_probability)
         if asked or not is_plain

@@ -11,11 +11,19 @@ from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
 
-from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.errors import SettingFault, SettingsError, UnservedMethodError
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.checks import contradictions, wrong_priors
-from stream_peer.settings.feed.model import DURATIONS, MEANING, ROUNDS, FeedSettings, ShadowSettings, parse_duration
+from stream_peer.settings.feed.model import (
+    DURATIONS,
+    MEANING,
+    METHOD_VERSIONS,
+    ROUNDS,
+    FeedSettings,
+    ShadowSettings,
+    parse_duration,
+)
 from stream_peer.settings.feed.shadows import Kind, over_live
 
 _KINDS: dict[str, Kind] = {
@@ -61,6 +69,8 @@ def load_document(
     ------
     SettingsError
         Names every fault at once, each with its path.
+    UnservedMethodError
+        If a feed has a version of the method that this release does not serve.
     """
     faults: list[SettingFault] = []
     unknown = [str(name) for name in document if name not in ("defaults", "feeds")]
@@ -82,6 +92,9 @@ def load_document(
                 )
             )
         resolved[str(name)] = _resolve(path, [defaults, _section(own)], origin, faults, in_replay=in_replay)
+    unserved = {settings.method_version for settings in (default, *resolved.values())}.difference(METHOD_VERSIONS)
+    if unserved:  # before other faults: a later release may have words that are not known here
+        raise UnservedMethodError(max(unserved), METHOD_VERSIONS)
     if faults:
         raise SettingsError(_once(faults))
     return FeedSettingsBook(default, resolved, document_hash(document))
@@ -91,6 +104,20 @@ def document_hash(document: Mapping[str, Any]) -> str:
     """Eight hexadecimal digits that name a document's content, independent of the order of its keys."""
     canonical = msgspec.json.encode({k: v for k, v in document.items() if v}, order="deterministic")
     return hashlib.blake2b(canonical, digest_size=4).hexdigest()
+
+
+def stated_method(document: Mapping[str, Any]) -> int | None:
+    """The version of the method that a document states for all feeds; None if it states none."""
+    defaults = _section(document.get("defaults"))
+    return defaults.get("method_version") if isinstance(defaults, Mapping) else None
+
+
+def with_method(document: Mapping[str, Any], version: int) -> dict[str, Any]:
+    """The document with a version of the method for all feeds, unless it states one, or has no place to state it."""
+    defaults = _section(document.get("defaults"))
+    if not isinstance(defaults, Mapping):
+        return dict(document)
+    return {**document, "defaults": {"method_version": version, **defaults}}
 
 
 def _section(value: Any) -> Any:

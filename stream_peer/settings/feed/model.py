@@ -5,7 +5,8 @@ The service runs the default method; ``stream-peer replay --set method.NAME=VALU
 
 import hashlib
 import re
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -13,6 +14,13 @@ from stream_peer.events.times import Milliseconds
 
 Rate = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 Positive = Annotated[float, msgspec.Meta(gt=0.0, le=1000.0)]
+
+
+METHOD_VERSIONS = (1, 2)
+"""Versions of the method that this release serves: that of the release before, and its own."""
+NEWEST_METHOD = METHOD_VERSIONS[-1]
+UNSTATED_METHOD = 1
+"""The version where none is stated: a document, a log or a state of a release that had only this one."""
 
 
 class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -180,6 +188,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     memory: Number | None = None
     seed: Annotated[str, msgspec.Meta(max_length=64)] = ""
     method: MethodSettings = MethodSettings()
+    method_version: Annotated[int, msgspec.Meta(ge=1)] = UNSTATED_METHOD
 
     mixer: MixerSettings = MixerSettings()
     stretch: bool = True
@@ -198,23 +207,36 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         """What may not change for a feed with rounds without a rebuild."""
         return tuple(getattr(self, name) for name in MEANING)
 
+    def stored_meaning(self) -> dict[str, Any]:
+        """The same by name, as it is stored. As before there were versions of the method, the first is not stated."""
+        plain = {name: msgspec.to_builtins(getattr(self, name)) for name in MEANING}
+        return {name: value for name, value in plain.items() if (name, value) != ("method_version", UNSTATED_METHOD)}
+
     def changed_meaning(self) -> list[str]:
         """What differs from the default, as ``name=value``, nested settings one by one: ``method.learner=hedge``.
 
         Examples
         --------
-        >>> FeedSettings(loss="log", method=MethodSettings(learner="ada-hedge")).changed_meaning()
+        >>> variant = FeedSettings(loss="log", method=MethodSettings(learner="ada-hedge"), method_version=NEWEST_METHOD)
+        >>> variant.changed_meaning()
         ['loss=log', 'method.learner=ada-hedge']
         """
-        plain, built_in = (dict(zip(MEANING, one.meaning(), strict=True)) for one in (self, FeedSettings()))
+        default = FeedSettings(method_version=NEWEST_METHOD)
+        plain, built_in = (dict(zip(MEANING, one.meaning(), strict=True)) for one in (self, default))
         changed = {name: value for name, value in plain.items() if value != built_in[name] and name != "method"}
         changed |= {f"method.{name}": value for name, value in changed_method(self.method).items()}
         return [f"{name}={value}" for name, value in changed.items()]
 
 
+def with_stored_meaning(settings: FeedSettings, stored: Mapping[str, Any]) -> FeedSettings:
+    """Settings with the meaning that was stored."""
+    plain = {**msgspec.to_builtins(settings), "method_version": UNSTATED_METHOD, **stored}
+    return msgspec.convert(plain, FeedSettings)
+
+
 _QUESTION_SPANS = ("round_every", "grace", "max_open", "history_for", "backdate_limit", "skew", "horizon", "idle_after")
 DURATIONS = frozenset((*_QUESTION_SPANS, "forecast_for", "publish_every", "ledger_for", "retract_for"))
-MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method")
+MEANING = ("preset", "loss", "vote_rule", "min_experts", "memory", "seed", "method", "method_version")
 _NAMES = FeedSettings.__struct_fields__
 ROUNDS = frozenset(_NAMES[: _NAMES.index(MEANING[0])])
 """Settings of the question stage: which rounds there are."""

@@ -34,7 +34,7 @@ from stream_peer.log.stage import LogRecord, Record
 from stream_peer.questions.moved import Heading, QuestionLine, moving_events
 from stream_peer.questions.rounds import in_parts
 from stream_peer.settings.feed.document import load_document
-from stream_peer.settings.feed.model import MEANING
+from stream_peer.settings.feed.model import MEANING, UNSTATED_METHOD
 from stream_peer.settings.process import Settings
 from stream_peer.tools.transfer.feed_file import Header, Line, RecordLine, digest_of_file, read_feed
 from stream_peer.tools.transfer.reshape import renamed
@@ -244,9 +244,10 @@ def _check_meaning(settings: Settings, found: FeedFile) -> None:
     applied = newest_document(settings)
     own = load_document({} if applied is None else applied.document).of(feed)
     ours = {name: msgspec.to_builtins(getattr(own, name)) for name in MEANING}
+    theirs = {"method_version": UNSTATED_METHOD, **found.header.meaning}
     faults = [
-        SettingFault(f"feeds.{feed}.{name}", "applied here", _other_meaning(ours[name], value))
-        for name, value in found.header.meaning.items()
+        SettingFault(f"feeds.{feed}.{name}", "applied here", _other_meaning(ours.get(name), value))
+        for name, value in theirs.items()
         if ours.get(name) != value
     ]
     if faults:

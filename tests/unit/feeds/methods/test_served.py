@@ -46,7 +46,7 @@ def test_error_rates_are_read_from_answers_of_groups_under_the_preset_paper_and_
 
 def test_no_module_of_feeds_but_the_methods_asks_which_variant_the_settings_choose() -> None:
     feeds = Path(stream_peer.feeds.__file__).parent
-    asked = re.compile(r"settings\.(preset|method)\b|settings\.feed\.checks")
+    asked = re.compile(r"settings\.(preset|method|method_version)\b|settings\.feed\.checks")
 
     assert [
         str(file.relative_to(feeds))

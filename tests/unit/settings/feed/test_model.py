@@ -168,7 +168,9 @@ def test_meaning_changes_with_each_meaning_setting_and_with_no_other() -> None:
 def test_every_setting_in_milliseconds_is_read_as_a_duration() -> None:
     spans = {name for name in FeedSettings.__struct_fields__ if isinstance(getattr(FeedSettings(), name), int)}
 
-    assert spans - {"history", "min_experts", "stretch", "top_experts", "ledger_max"} == DURATIONS - {"forecast_for"}
+    assert spans - {"history", "min_experts", "stretch", "top_experts", "ledger_max", "method_version"} == DURATIONS - {
+        "forecast_for"
+    }
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,8 @@ import pytest
 from stream_peer.events.outputs import Certificate
 from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log.stage import Warned
+from stream_peer.settings.feed.document import with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.file_events import FileOrder, RevealedShare
 from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
@@ -71,7 +73,7 @@ def test_what_is_not_as_built_in_stands_below_its_feed() -> None:
 
     plain, other = (
         replay_summary(replay([lines(season())], ReplayOptions(document=chosen_for, method_of=replayed_method)))
-        for chosen_for in ({}, document)
+        for chosen_for in (with_method({}, NEWEST_METHOD), with_method(document, NEWEST_METHOD))
     )
 
     assert "settings" not in plain
