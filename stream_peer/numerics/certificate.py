@@ -1,10 +1,12 @@
 """The live certificate: what can be promised at every moment, from what was observed."""
 
 import math
+from statistics import NormalDist
 
 import numpy as np
 
 from stream_peer.numerics.arguments import (
+    AT_LEAST_0,
     COUNT,
     INSIDE,
     POSITIVE,
@@ -19,8 +21,12 @@ from stream_peer.numerics.peer_losses import unit_peer_loss
 
 __all__ = [
     "LEAST_INFORMATION",
+    "answer_variance",
+    "confidence_at_all_times",
     "live_bounds",
     "noise_boundary",
+    "one_sided_boundary",
+    "regret_bounds",
 ]
 
 LEAST_INFORMATION = 0.2
@@ -28,6 +34,9 @@ LEAST_INFORMATION = 0.2
 
 
 _RATES = Each(Each(SHARE, 2), fewest=1)
+
+_SUREST = 1.0 - 2.0**-53
+"""The largest confidence below 1."""
 
 
 @checked(variance=Numbers("... n", low=0.0), n_experts=COUNT, delta=INSIDE, rho=POSITIVE)
@@ -138,9 +147,195 @@ def live_bounds(
     if not all(1.0 - rate0 - rate1 >= LEAST_INFORMATION for rate0, rate1 in rates):
         return np.full(regret_l.shape, math.inf)
     noise = unchecked(noise_boundary)(variance, n_experts, delta)
-    bounds: FloatArray | None = None
+    return _largest(regret_l, regret_1, regret_0, noise, rates)
+
+
+def _largest(
+    regret_l: FloatArray,
+    regret_1: FloatArray,
+    regret_0: FloatArray,
+    noise: FloatArray,
+    rates: tuple[tuple[float, float], ...],
+) -> FloatArray:
+    """Regrets, priced, with what noise may have hidden, at the rates that make them largest."""
+    bounds = np.full(regret_l.shape, -math.inf)
     for rate0, rate1 in rates:
         priced = unchecked(unit_peer_loss)(regret_l, regret_1, regret_0, rate0, rate1)
-        at_rates: FloatArray = (priced + noise) / (1.0 - rate0 - rate1)
-        bounds = at_rates if bounds is None else np.maximum(bounds, at_rates)
-    return np.full(regret_l.shape, -math.inf) if bounds is None else bounds
+        bounds = np.maximum(bounds, (priced + noise) / (1.0 - rate0 - rate1))
+    return bounds
+
+
+# --- the certificate of version 2 of the method ---
+
+
+@checked(rates=_RATES)
+def answer_variance(rates: tuple[tuple[float, float], ...]) -> float:
+    """The variance of a normal variable whose tails are no lighter than those of a reference answer, at any rate given.
+
+    ``κ(η) = (1 - 2η) / (2 ln((1-η)/η))``, ¼ at η = ½ and 0 at η = 0; it rises up to ½ and then falls. The largest of
+    all rates and of those between the smallest and the largest.
+
+    Notes
+    -----
+    Kearns and Saul (1998), Buldygin and Moskvichova (2013): for b = 1 with probability η, else 0, and every λ,
+    ``E exp(λ(b - η)) ≤ exp(λ²κ(η)/2)``, and no smaller number does. Hoeffding's ¼, which `live_bounds` takes, holds
+    whatever the rate is.
+
+    Parameters
+    ----------
+    rates : tuple of (η0, η1)
+
+    Returns
+    -------
+    float
+        In [0, ¼].
+
+    Examples
+    --------
+    >>> round(answer_variance(((0.05, 0.1),)), 4), answer_variance(((0.4, 0.6),)), answer_variance(((0.0, 0.0),))
+    (0.182, 0.25, 0.0)
+    """
+    every = [rate for pair in rates for rate in pair]
+    least, most = min(every), max(every)
+    if least <= 0.5 <= most:
+        return 0.25
+    near = most if most < 0.5 else 1.0 - least
+    odds = math.log1p(-near) - math.log(near) if near > 0.0 else math.inf
+    return min((0.5 - near) / odds, 0.25) if odds > 0.0 else 0.25
+
+
+@checked(variance=Numbers("... n", low=0.0), n_experts=COUNT, delta=INSIDE, rho=POSITIVE)
+def one_sided_boundary(variance: FloatArray, n_experts: int, delta: float, rho: float = 4.0) -> FloatArray:
+    """How far noise can have pushed peer regrets *below* their means, at any time, for any of N experts.
+
+    ``√(2(V+ρ)·ln(1 + N/(2δ)·√((V+ρ)/ρ)))``.
+
+    Notes
+    -----
+    Robbins (1970); Howard, Ramdas, McAuliffe and Sekhon (2021), section 3.2: exp(λS - λ²V/2), mixed over
+    λ = |Z|/√ρ with a standard normal Z, is ``2Φ(x)·√(ρ/(V+ρ))·exp(x²/2)`` with x = S/√(V+ρ). By Ville's inequality
+    it never reaches N/δ, with probability 1 - δ/N. Where S is the boundary it is at least that, since
+    Φ(x) ≥ 1 - exp(-x²/2). Only one side is needed: `noise_boundary` pays for both, and is tightest at a V of about 400.
+
+    Parameters
+    ----------
+    variance : (n,) float64
+        V ≥ 0, Σ of the increments' variances as in `answer_variance`.
+    n_experts : int
+        N ≥ 1.
+    delta : float
+        In (0, 1): with which probability some sum may leave the boundary at some time.
+    rho : float
+        It is tightest at V of about 12ρ, > 0.
+
+    Returns
+    -------
+    (n,) float64
+
+    Raises
+    ------
+    FormulaInputError
+        If N, δ or ρ is out of range, or a V is negative or NaN.
+
+    Examples
+    --------
+    >>> one_sided_boundary(np.array([0.0, 100.0]), n_experts=10, delta=0.04).round(3)
+    array([ 6.22 , 36.653])
+    """
+    widened = variance + rho
+    wealth = 0.5 * n_experts / delta * np.sqrt(widened / rho)
+    found: FloatArray = np.sqrt(2.0 * widened * np.log1p(wealth))
+    return found
+
+
+@checked(questions=AT_LEAST_0, delta=INSIDE, rho=POSITIVE)
+def confidence_at_all_times(questions: float, delta: float, rho: float = 20.0) -> float:
+    """The confidence to ask of an interval so that the intervals of all times together miss with probability δ only.
+
+    That of the normal quantile ``z = √((1 + ρ/n)·(2 ln(1/δ) + ln((n+ρ)/ρ)))``, n questions.
+
+    Notes
+    -----
+    Waudby-Smith, Arbour, Sinha, Kennedy and Ramdas (2024), theorem 2.2: the two-sided normal-mixture boundary for a
+    mean whose variance is estimated. It holds asymptotically, as the intervals of `error_rates` do, not for each n.
+
+    Parameters
+    ----------
+    questions : float
+        n ≥ 0.
+    delta : float
+        In (0, 1).
+    rho : float
+        It is tightest at n of about 10ρ, > 0.
+
+    Returns
+    -------
+    float
+        In (0, 1), below 1 also where that is rounded to 1.
+
+    Examples
+    --------
+    >>> round(confidence_at_all_times(200.0, delta=0.01), 6), confidence_at_all_times(0.0, delta=0.01) < 1.0
+    (0.999648, True)
+    """
+    if questions <= 0.0:
+        return _SUREST
+    z = math.sqrt((1.0 + rho / questions) * (math.log1p(questions / rho) - 2.0 * math.log(delta)))
+    return min(2.0 * NormalDist().cdf(z) - 1.0, _SUREST)
+
+
+@checked(
+    regret_l=Numbers("... n"),
+    regret_1=Numbers("... n"),
+    regret_0=Numbers("... n"),
+    spread=Numbers("... n", low=0.0),
+    rates=_RATES,
+    n_experts=COUNT,
+    delta=INSIDE,
+)
+def regret_bounds(
+    regret_l: FloatArray,
+    regret_1: FloatArray,
+    regret_0: FloatArray,
+    spread: FloatArray,
+    rates: tuple[tuple[float, float], ...],
+    n_experts: int,
+    delta: float,
+) -> FloatArray:
+    """Upper bound on the regret of following the published selection weights, at all times at once.
+
+    ``max_η (DL_i - η0·D1_i - η1·D0_i + boundary(κ·C_i)) / (1 - η0 - η1)``, η over the rates given, κ that of
+    `answer_variance` over all of them, boundary that of `one_sided_boundary`.
+
+    Notes
+    -----
+    As `live_bounds`, with a smaller noise term: the rate's variance in place of ¼, one side, a boundary that is
+    tightest early. It adds up *all* questions, also those with an outcome, as if there was none: so no share of δ is
+    spent at each outcome, and it holds whichever questions get one. ``docs/numerics.md`` has the proof.
+
+    Parameters
+    ----------
+    regret_l, regret_1, regret_0 : (..., n) float64
+        DL, D1, D0: Σ over questions of Σ_j w_j·ℓ_j - ℓ_i with ℓ against ŷ, 1 and 0; w as published.
+    spread : (..., n) float64
+        C = Σ c², c how far the regret of a question can be moved by its reference answers.
+    rates : tuple of (η0, η1)
+        As `interval_ends` gives them.
+    n_experts : int
+    delta : float
+
+    Returns
+    -------
+    (..., n) float64
+        In summed loss. All ``inf`` if at some of the rates 1 - η0 - η1 < .2.
+
+    Examples
+    --------
+    >>> sums = np.array([5.0]), np.array([8.0]), np.array([-2.0]), np.array([300.0])
+    >>> regret_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
+    array([50.602])
+    """
+    if not all(1.0 - rate0 - rate1 >= LEAST_INFORMATION for rate0, rate1 in rates):
+        return np.full(regret_l.shape, math.inf)
+    noise = unchecked(one_sided_boundary)(unchecked(answer_variance)(rates) * spread, n_experts, delta)
+    return _largest(regret_l, regret_1, regret_0, noise, rates)
