@@ -338,7 +338,8 @@ class Service:
     def _ends(self, stage: Stage, logical: str) -> dict[int, int]:
         watcher = self._watcher(stage)
         topic = self.topic(logical)
-        places = [TopicPartition(topic, partition) for partition in sorted(watcher.partitions_for_topic(topic) or ())]
+        wait_until(lambda: watcher.partitions_for_topic(topic), 30, f"no broker says which partitions {topic} has")
+        places = [TopicPartition(topic, partition) for partition in sorted(watcher.partitions_for_topic(topic))]
         return {place.partition: end for place, end in watcher.end_offsets(places).items()}
 
     def _watcher(self, stage: Stage) -> Any:
