@@ -39,7 +39,7 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     known = {kind: [group for group in path_state.groups if group.kind == kind] for kind in ("copies", "follower")}
     teams = roster.declared_teams() if roster.teams else None
     turn = path_state.checked // CHECK_EVERY
-    copies = look_for_copies(window, known["copies"], teams, turn)
+    copies = look_for_copies(window, known["copies"], teams, turn, blocks=feed.method.finds_blocks)
     return largest([*copies, *look_for_followers(window, known["follower"], copies)])
 
 

@@ -9,7 +9,8 @@ from stream_peer.events.outputs import GroupKind
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import IntArray, unchecked
-from stream_peer.numerics.dependence.copies import find_copies
+from stream_peer.numerics.dependence.blocks import find_blocks
+from stream_peer.numerics.dependence.copies import Copies, find_copies
 from stream_peer.numerics.dependence.followers import find_followers
 from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
 
@@ -35,10 +36,28 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
         return msgspec.structs.replace(self, experts=stay) if len(stay) >= fewest else None
 
 
-def look_for_copies(window: Window, known: Sequence[Group], teams: IntArray | None, turn: int) -> list[Group]:
-    """Groups of experts who agree far more than their error rates allow, see `find_copies`."""
-    found = unchecked(find_copies)(window.votes, [group.experts for group in known], teams, turn)
+def look_for_copies(
+    window: Window, known: Sequence[Group], teams: IntArray | None, turn: int, *, blocks: bool
+) -> list[Group]:
+    """Groups of experts who agree far more than their error rates allow, see `find_copies` and `find_blocks`.
+
+    ``blocks``: whether the latter are looked for, too.
+    """
+    before = [group.experts for group in known]
+    found = unchecked(find_copies)(window.votes, before, teams, turn)
+    if blocks:
+        found = _joined([*unchecked(find_blocks)(window.votes, before, teams, turn), *found])
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
+
+
+def _joined(groups: Sequence[Copies]) -> list[Copies]:
+    """Groups that share members as one, which has the numbers of the largest."""
+    apart: list[Copies] = []
+    for group in sorted(groups, key=lambda one: -len(one.experts)):
+        shared = [one for one in apart if not set(one.experts).isdisjoint(group.experts)]
+        experts = tuple(sorted({*group.experts, *(expert for one in shared for expert in one.experts)}))
+        apart = [one for one in apart if one not in shared] + [(shared or [group])[0]._replace(experts=experts)]
+    return sorted(apart)
 
 
 def look_for_followers(window: Window, known: Sequence[Group], copies: Sequence[Group]) -> list[Group]:

@@ -203,6 +203,8 @@ class Method:
         Whether forecasts are mixed by all mixers, in shares that outcomes move.
     adjusts : bool
         Whether the mixed forecast may be stretched, and selection weights made more alike where trust asks for it.
+    finds_blocks : bool
+        Whether blocks of experts are looked for, see `find_blocks`.
     """
 
     loss: ProperLoss = SQUARED
@@ -223,6 +225,7 @@ class Method:
     certifies: bool = True
     mixes: bool = True
     adjusts: bool = True
+    finds_blocks: bool = False
 
     @property
     def keeps_histograms(self) -> bool:

@@ -1,0 +1,325 @@
+"""Blocks of experts who agree more than those outside allow, though no two of them need to be copies.
+
+Clones that each go their own way now and then escape a test of pairs: what two of them share is little beside chance.
+Averaged over all pairs of a block it is not. Candidates are branches of a tree: experts joined in the order of their
+agreement. A block stands apart from what the tree joins to it next, and those outside, who vote on the same outcomes,
+do not explain what its members have in common.
+"""
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from stream_peer.numerics.arguments import (
+    SIZE,
+    TEAMS,
+    VOTE_ROWS,
+    BoolArray,
+    Each,
+    FloatArray,
+    IntArray,
+    Numbers,
+    SmallIntArray,
+    checked,
+)
+from stream_peer.numerics.dependence.copies import Copies
+from stream_peer.numerics.dependence.suspicion import (
+    LEAST_EFFECT,
+    Float32Array,
+    Tallies,
+    covariances,
+    disagreement,
+    independent,
+    means,
+    shares,
+    tallies,
+)
+
+__all__ = ["find_blocks"]
+
+SMALLEST = 3
+"""Members of a block; two are left to the test of pairs."""
+
+FEWEST_COMMON = 25
+"""Questions that an expert must have, and that members of a block must have in common, in the mean over pairs."""
+
+TIMES_LESS = 0.75
+"""Members disagree on less than this share of what they should."""
+
+JOINS = 3.0
+"""Standard deviations by which they do, to be named."""
+
+STAYS = 1.0
+"""And to go on being named."""
+
+APART = 0.8
+"""What the tree joins to a block next agrees with it at most this times as much as its last two branches do."""
+
+FEWEST_WITNESSES = 3
+_SAME_WITNESS = 0.75
+_LEAST_AGREEMENT = 0.3
+_WITNESSED = 20
+_N_PARTS = 10
+_AT_A_LOOK = 256
+_CANDIDATES = 16
+_SMALLEST = 1e-9
+
+
+class _Branch(NamedTuple):
+    """Experts that the tree has joined, of which two parts, and at which agreement.
+
+    ``next``: the agreement at which others are joined to them.
+    """
+
+    members: list[int]
+    parts: tuple[list[int], list[int]]
+    level: float
+    next: float
+
+
+class _Finding(NamedTuple):
+    """On which share of common questions pairs should disagree, and do; in the mean over pairs."""
+
+    expected: float
+    found: float
+
+    @property
+    def excess(self) -> float:
+        """How much less they disagree than three quarters of what they should."""
+        return TIMES_LESS * self.expected - self.found
+
+    def is_enough(self, least: float) -> bool:
+        """Whether they disagree so much less than they should."""
+        return self.excess > 0.0 and self.expected - self.found >= least
+
+
+@checked(votes=VOTE_ROWS, known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)), teams=TEAMS, turn=SIZE)
+def find_blocks(
+    votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
+) -> list[Copies]:
+    """Blocks of three experts or more who agree more than those outside allow.
+
+    For a block B and witnesses k ≠ l outside, ``cov_ij = Σ cov_ik·cov_jl / Σ cov_kl`` is what independent votes of i
+    and j would have in common, see `suspicion`; from it follows on which share e_ij of their common questions they
+    should disagree. On d_ij they do. With means over all pairs of B: ``z = (¾e - d)/√(s² + d(1-d)/(n·(|B|-1)))``, s the
+    jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions. A block has z ≥ 3 and
+    e - d ≥ .1, and so much less disagreement than expected between the two branches that the tree joined last.
+
+    Agreement is 1 less the disagreement divided by what chance allows; branches are joined by its mean over pairs. At
+    most three quarters of a block's own agreement those outside are joined to one witness: another block speaks once.
+
+    Parameters
+    ----------
+    votes : (n_questions, n_experts) int8
+        +1, -1, or 0 for no vote.
+    known : sequence of sequences of int
+        Groups found before, by columns: they go on as long as a standard deviation and half of the effect are left.
+    teams : (n_experts,) int64, optional
+        Experts with equal numbers are a team, which is no block; negative: in no team.
+    turn : int
+        Of more than 256 experts, which part to look through, counted on from call to call.
+
+    Returns
+    -------
+    list of Copies
+        In the order of their first members; no expert is in two.
+
+    Raises
+    ------
+    FormulaInputError
+        If votes have no two axes.
+
+    Notes
+    -----
+    Not in the paper. If votes are independent, ¾e - d is -e/4 in expectation, and e - d is 0: both must be far beyond.
+    A block without three witnesses outside that do not agree with each other as its members do is not judged: of two
+    camps nobody can tell which one is the crowd.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(1)
+    >>> truth, said = (np.where(rng.random(150) < 0.5, -1, 1) for _ in range(2))
+    >>> experts = np.where(rng.random((150, 6)) < 0.3, -1, 1) * truth[:, None]
+    >>> clones = np.where(rng.random((150, 4)) < 0.1, -1, 1) * said[:, None]
+    >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
+    [(6, 7, 8, 9)]
+    """
+    looked_at = _looked_at(votes, known, turn)
+    place = {expert: column for column, expert in enumerate(looked_at.tolist())}
+    judge = _Judge(votes[:, looked_at].astype(np.float32))
+    found = [judge.of_known([place[one] for one in group if one in place]) for group in known]
+    found += [judge.of_branch(branch) for branch in judge.candidates()]
+    blocks = list[Copies]()
+    for one in sorted(filter(None, found), key=lambda block: -len(block.experts)):
+        experts = tuple(looked_at[list(one.experts)].tolist())
+        taken = {expert for block in blocks for expert in block.experts}
+        if taken.isdisjoint(experts) and not _is_team(experts, teams):
+            blocks.append(one._replace(experts=experts))
+    return sorted(blocks)
+
+
+def _looked_at(votes: SmallIntArray, known: Sequence[Sequence[int]], turn: int) -> IntArray:
+    """Columns with votes enough: all, or those whose turn it is, and members of known groups."""
+    is_usable = np.count_nonzero(votes, axis=0) >= FEWEST_COMMON
+    usable = np.flatnonzero(is_usable)
+    n_parts = max(-(-len(usable) // _AT_A_LOOK), 1)
+    chosen = np.zeros(votes.shape[1], np.bool_)
+    chosen[usable[turn % n_parts :: n_parts]] = True
+    chosen[[expert for group in known for expert in group]] = True
+    return np.flatnonzero(chosen & is_usable)
+
+
+def _is_team(experts: Sequence[int], teams: IntArray | None) -> bool:
+    return teams is not None and teams[experts[0]] >= 0 and bool((teams[list(experts)] == teams[experts[0]]).all())
+
+
+class _Judge:
+    """Judges blocks of the columns of some votes."""
+
+    def __init__(self, cast: Float32Array) -> None:
+        self._cast = cast
+        self._all = tallies(cast, cast)
+        self._parts: list[Tallies] = []
+        share, by_chance = shares(self._all)
+        agreement = 1.0 - share / np.maximum(by_chance, _SMALLEST)
+        self._tree = _tree(np.where(self._all.common >= _WITNESSED, agreement, 0.0))
+        self._agreement = agreement
+
+    def candidates(self) -> list[_Branch]:
+        """Branches that stand apart, those that do most first."""
+        found = [
+            branch
+            for branch in self._tree
+            if len(branch.members) >= SMALLEST
+            and branch.level >= _LEAST_AGREEMENT
+            and branch.next <= APART * branch.level
+        ]
+        return sorted(found, key=lambda branch: branch.next / branch.level)[:_CANDIDATES]
+
+    def of_branch(self, branch: _Branch) -> Copies | None:
+        """A branch as a block, if it is one."""
+        block, witnesses = np.array(branch.members), self._witnesses(branch.members)
+        if len(witnesses) < FEWEST_WITNESSES:
+            return None
+        pairs = _pairs(self._all, block, witnesses)
+        last = pairs.mean(np.isin(block, branch.parts[0])[:, None] & np.isin(block, branch.parts[1]))
+        if not last.is_enough(LEAST_EFFECT) or not pairs.mean().is_enough(LEAST_EFFECT):
+            return None
+        return self._named(block, witnesses, JOINS)
+
+    def of_known(self, group: Sequence[int]) -> Copies | None:
+        """What is left of a block that was found before: without members that do not agree with the others any more."""
+        block = np.array(sorted(group), np.int64)
+        witnesses = self._witnesses(group) if len(block) >= SMALLEST else []
+        if len(witnesses) < FEWEST_WITNESSES:
+            return None
+        pairs, member = _pairs(self._all, block, witnesses), np.eye(len(block), dtype=np.bool_)
+        least = 0.5 * LEAST_EFFECT
+        block = block[[pairs.mean(own[:, None] & ~own).is_enough(least) for own in member]]
+        if len(block) < SMALLEST or not _pairs(self._all, block, witnesses).mean().is_enough(least):
+            return None
+        return self._named(block, witnesses, STAYS)
+
+    def _witnesses(self, block: Sequence[int]) -> list[list[int]]:
+        """Those outside; who agree with each other nearly as members do are one witness."""
+        level = _SAME_WITNESS * _mean_over_pairs(self._agreement, np.array(block, np.int64))
+        free, witnesses = set(range(len(self._agreement))).difference(block), list[list[int]]()
+        for branch in reversed(self._tree):
+            if branch.level >= level and free.issuperset(branch.members):
+                witnesses.append(branch.members)
+                free.difference_update(branch.members)
+        return [*witnesses, *([one] for one in sorted(free))]
+
+    def _named(self, block: IntArray, witnesses: Sequence[Sequence[int]], least: float) -> Copies | None:
+        """The block, if it is so many standard deviations from chance."""
+        whole, common = _pairs(self._all, block, witnesses).mean(), _mean_over_pairs(self._all.common, block)
+        if common < FEWEST_COMMON:
+            return None
+        if not self._parts:
+            self._parts = [tallies(part, part) for part in np.array_split(self._cast, _N_PARTS)]
+        without = [_pairs(_less(self._all, part), block, witnesses).mean().excess for part in self._parts]
+        spread = np.array(without) - sum(without) / _N_PARTS
+        variance = (_N_PARTS - 1) / _N_PARTS * float(np.add.reduce(spread * spread))
+        by_chance = max(whole.found * (1.0 - whole.found), 1.0 / common)
+        variance += by_chance / (common * (len(block) - 1))
+        if whole.excess < least * math.sqrt(variance):
+            return None
+        return Copies(tuple(block.tolist()), 1.0 - 2.0 * whole.found, 1.0 - 2.0 * whole.expected, round(common))
+
+
+def _tree(agreement: FloatArray) -> list[_Branch]:
+    """Experts joined by the mean agreement of pairs, the highest first, down to where nothing is joined any more."""
+    table = agreement.copy()
+    np.fill_diagonal(table, -np.inf)
+    groups = [[one] for one in range(len(table))]
+    joined, latest = list[_Branch](), dict[int, int]()
+    while len(table) > 1:
+        one, two = sorted(divmod(int(table.argmax()), len(table)))
+        level = float(table[one, two])
+        if level < APART * _LEAST_AGREEMENT:
+            break
+        parts = groups[one], groups[two]
+        for place in (one, two):
+            if place in latest:
+                joined[latest[place]] = joined[latest[place]]._replace(next=level)
+        sizes = len(parts[0]), len(parts[1])
+        row = (sizes[0] * table[one] + sizes[1] * table[two]) / sum(sizes)
+        row[[one, two]] = -np.inf
+        table[one], table[:, one] = row, row
+        table[two], table[:, two] = -np.inf, -np.inf
+        groups[one] = sorted(parts[0] + parts[1])
+        latest[one] = len(joined)
+        joined.append(_Branch(groups[one], parts, level, -1.0))
+    return joined
+
+
+class _Pairs(NamedTuple):
+    """On which share of common questions each pair of a block should disagree, and does."""
+
+    expected: FloatArray
+    found: FloatArray
+    common: FloatArray
+
+    def mean(self, among: BoolArray | None = None) -> _Finding:
+        """Over their common questions; ``among``: of these pairs, of all if left out."""
+        weights = np.triu(self.common, 1) if among is None else self.common * among
+        total = max(float(np.add.reduce(weights, axis=None)), 1.0)
+        return _Finding(*(float(np.add.reduce(weights * one, axis=None)) / total for one in self[:2]))
+
+
+def _pairs(counted: Tallies, block: IntArray, witnesses: Sequence[Sequence[int]]) -> _Pairs:
+    own = Tallies(*(table[np.ix_(block, block)] for table in counted))
+    _, left, right = means(own)
+    most = np.sqrt((1.0 - left * left) * (1.0 - right * right))
+    shared = np.minimum(np.maximum(_explained(counted, block, witnesses), 0.0), most)
+    return _Pairs(independent(own) - 0.5 * shared, disagreement(own), own.common)
+
+
+def _explained(counted: Tallies, block: IntArray, witnesses: Sequence[Sequence[int]]) -> FloatArray:
+    """The covariance of each pair of a block by what witnesses have in common with both; without any infinite."""
+    order = np.array([one for witness in witnesses for one in witness], np.int64)
+    starts = np.cumsum([0, *map(len, witnesses[:-1])])
+    covered, common = covariances(counted) * counted.common, counted.common
+    with_block, n_block = (np.add.reduceat(table[np.ix_(block, order)], starts, axis=1) for table in (covered, common))
+    outside, n_outside = (
+        np.add.reduceat(np.add.reduceat(table[np.ix_(order, order)], starts, axis=0), starts, axis=1)
+        for table in (covered, common)
+    )
+    heard = (n_block >= _WITNESSED).astype(np.float64)
+    among = (n_outside >= _WITNESSED).astype(np.float64)
+    np.fill_diagonal(among, 0.0)
+    seen, known = heard * with_block / np.maximum(n_block, 1.0), among * outside / np.maximum(n_outside, 1.0)
+    above = np.einsum("il,jl->ij", np.einsum("ik,kl->il", seen, among), seen)
+    below = np.einsum("il,jl->ij", np.einsum("ik,kl->il", heard, known), heard)
+    return np.where(below > 0.0, above / np.where(below > 0.0, below, 1.0), np.inf)
+
+
+def _less(total: Tallies, part: Tallies) -> Tallies:
+    return Tallies(*(a - b for a, b in zip(total, part, strict=True)))
+
+
+def _mean_over_pairs(table: FloatArray, block: IntArray) -> float:
+    own = np.triu(table[np.ix_(block, block)], 1)
+    return float(np.add.reduce(own, axis=None)) / (len(block) * (len(block) - 1) / 2)
