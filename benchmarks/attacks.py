@@ -274,7 +274,9 @@ def main() -> int:
     """Print the tables."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("directory", type=Path, help="of the data sets")
-    parser.add_argument("--set", nargs="+", default=["guard=on"], metavar="NAME=VALUE", help="settings of the feed")
+    parser.add_argument(
+        "--set", nargs="+", default=["method_version=2"], metavar="NAME=VALUE", help="settings of the feed"
+    )
     parser.add_argument("--processes", type=int, default=1, help="lives at once; 1 if left out")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page as well")
     options = parser.parse_args()

@@ -74,7 +74,8 @@ FEED_SETTINGS = {
     " hybrid, or five: the last four and the mean, in shares that outcomes give them",
     "stretch": "whether mixed forecasts are also published stretched (extremized) away from 1/2, as far as outcomes"
     " justify",
-    "guard": "whether a group of copies has one vote and one weight; off: only an alarm",
+    "guard": "whether a group of copies has one vote and one weight; off: only an alarm; auto: on from"
+    " method_version 2 on",
     "confidence": "of intervals and of the certificate",
     "publish_every": "shortest time between two publications of changed weights; every snapshot publishes, too",
     "top_experts": "number of experts with a series of their own in the metrics",

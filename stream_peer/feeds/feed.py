@@ -188,7 +188,7 @@ class Feed:
 
     def heed_groups(self) -> None:
         """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
-        guards = self.settings.guard == "on"
+        guards = self.settings.is_guarded
         self.roster.hold_together([group.experts for group in self.path_state.groups] if guards else [])
 
     # --- questions ---

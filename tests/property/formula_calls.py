@@ -189,6 +189,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "combine_with_truth": {"wrong0": 10.0, "revealed0": 50.0, "wrong1": 5.0, "revealed1": 60.0},
     "crowd_distances": {"forecasts": np.array([0.9, 0.4, 0.7, 0.2]), "said_before": np.array([0.5, 0.6])},
     "expert_changes": {"votes": ROWS, "answers": ROWS[::-1]},
+    "find_blocks": {"votes": ROWS, "known": [[0, 1, 2]], "teams": np.array([0, 0, -1, -1]), "turn": 1},
     "find_copies": {"votes": ROWS, "known": [[0, 1]], "teams": np.array([0, 0, -1, -1]), "turn": 1},
     "find_followers": {
         "near": DISTANCES,

@@ -3,12 +3,14 @@
 - ``fourth_moment``: a gap in the moments of the votes; sees herding, clusters and questions of different difficulty
 - ``copies``: experts who say the same, far beyond what their error rates allow, found in bounded work for thousands of
   experts; with ``suspicion``
+- ``blocks``: experts who say the same in part, found by what all pairs of them have in common beyond others
 - ``followers``: experts whose forecasts are those of the crowd
 - ``rank_agreement``: do losses against the others rank experts as losses against outcomes do?
 
 Shocks that everybody shares take the place of the outcome; only outcomes show them (`error_rates.contradiction`).
 """
 
+from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
 from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers
 from stream_peer.numerics.dependence.fourth_moment import (
@@ -32,6 +34,7 @@ __all__ = [
     "RankAgreement",
     "VoteMoments",
     "crowd_distances",
+    "find_blocks",
     "find_copies",
     "find_followers",
     "rank_agreement",

@@ -192,7 +192,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
 
     mixer: MixerSettings = MixerSettings()
     stretch: bool = True
-    guard: Literal["off", "on"] = "off"
+    guard: Literal["auto", "off", "on"] = "auto"
     trust: TrustSettings = TrustSettings()
     confidence: Annotated[float, msgspec.Meta(ge=0.5, lt=1.0)] = 0.95
     publish_every: Span = 1 * _UNITS["s"]
@@ -202,6 +202,13 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     ledger_for: PositiveSpan = 3 * _UNITS["y"]
     retract_for: PositiveSpan = 180 * _UNITS["d"]
     ledger_max: Number = 1_000_000
+
+    @property
+    def is_guarded(self) -> bool:
+        """Whether experts who say the same share a vote and a weight; ``auto``: from version 2 of the method on."""
+        if self.guard == "auto":
+            return self.method_version > UNSTATED_METHOD and self.preset == "robust" and self.method == BUILT_IN
+        return self.guard == "on"
 
     def meaning(self) -> tuple[object, ...]:
         """What may not change for a feed with rounds without a rebuild."""

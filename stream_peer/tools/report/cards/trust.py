@@ -74,7 +74,7 @@ def groups_card(page: FeedPage) -> str:
     groups = page.weights.groups
     if groups is msgspec.UNSET or not groups:
         return ""
-    guarded = page.settings is not None and page.settings.guard == "on"
+    guarded = page.settings is not None and page.settings.is_guarded
     text = (
         "Experts that agree far more than independent ones could, in the latest comparison of the last 512 questions. "
         "Agreement is the mean product of votes of +1 and -1, expected is its value for independent experts. "

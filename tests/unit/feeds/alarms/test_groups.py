@@ -15,6 +15,7 @@ from stream_peer.feeds.reading.weights import shared_by_groups
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.vote_units import numbers_of, united, united_numbers
 from stream_peer.log.stage import Effects
+from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_histories import (
     Changelog,
     carry_out_rebuilds,
@@ -341,3 +342,23 @@ def test_of_very_many_groups_the_largest_are_kept_in_their_order() -> None:
 
     assert largest([*pairs, three]) == [*pairs[: MOST_GROUPS - 1], three]
     assert largest(pairs[:3]) == pairs[:3]
+
+
+@pytest.mark.parametrize(("version", "named"), [(1, False), (2, True)])
+def test_from_version_2_on_clones_that_go_their_own_way_share_a_vote_by_default(version: int, named: bool) -> None:
+    attack = Attack(150, alike=0.85, seed=2)
+
+    feed_stage, _ = lived(attack.rounds(), method_version=version)
+
+    groups = [group["experts"] for group in weights_of(feed_stage).get("groups", [])]
+    shares = {one["id"]: one["mix"] for one in weights_of(feed_stage)["experts"]}
+    assert (COPIES in groups) is named
+    assert (sum(shares[name] for name in COPIES) < 0.4) is named
+
+
+def test_the_guard_is_on_by_default_for_the_default_method_of_version_2_alone() -> None:
+    assert FeedSettings(method_version=2).is_guarded
+    assert not FeedSettings().is_guarded
+    assert not FeedSettings(method_version=2, guard="off").is_guarded
+    assert not FeedSettings(method_version=2, preset="paper").is_guarded
+    assert FeedSettings(guard="on").is_guarded

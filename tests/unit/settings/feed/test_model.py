@@ -205,7 +205,7 @@ def test_limits_of_trust_that_mean_nothing_are_faults(name: str, value: object) 
         ({"mixer": {"peer_rat": 1}}, "mixer.peer_rat", "did you mean peer_rate"),
         ({"trust": {"dependance_z": 1}}, "trust.dependance_z", "did you mean dependence_z?"),
         ({"loss": "squard"}, "loss", "must be one of squared, log, spherical, got 'squard'; did you mean squared?"),
-        ({"guard": True}, "guard", "must be one of off, on, got True"),
+        ({"guard": True}, "guard", "must be one of auto, off, on, got True"),
         ({"shadows": [{"name": "a", "mixer": {"peer_rat": 1}}]}, "shadows.0.mixer.peer_rat", "did you mean peer_rate"),
     ],
 )

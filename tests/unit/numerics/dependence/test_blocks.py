@@ -1,0 +1,134 @@
+"""Blocks of clones that each go their own way now and then are found, and nobody else is called one."""
+
+import numpy as np
+import pytest
+
+from stream_peer.numerics.arguments import SmallIntArray
+from stream_peer.numerics.dependence import blocks as module
+from stream_peer.numerics.dependence.blocks import find_blocks
+from stream_peer.numerics.dependence.copies import Copies, find_copies
+
+
+def crowd(random: np.random.Generator, questions: int, experts: int, yes: float = 0.5) -> SmallIntArray:
+    truth = np.where(random.random(questions) < yes, 1, -1)
+    wrong = random.random((questions, experts)) < random.uniform(0.1, 0.4, experts)
+    return (np.where(wrong, -1, 1) * truth[:, None]).astype(np.int8)
+
+
+def attacked(seed: int, questions: int, clones: int, own: float) -> SmallIntArray:
+    """Eight experts, and behind them clones of a mind that errs in 40 %; in a share ``own`` each errs for itself."""
+    random = np.random.default_rng(seed)
+    truth = np.where(random.random(questions) < 0.5, 1, -1)
+    honest = np.where(random.random((questions, 8)) < random.uniform(0.1, 0.4, 8), -1, 1)
+    mind = np.where(random.random((questions, 1)) < 0.4, -1, 1)
+    alone = np.where(random.random((questions, clones)) < 0.4, -1, 1)
+    said = np.where(random.random((questions, clones)) < own, alone, mind)
+    return (np.hstack([honest, said]) * truth[:, None]).astype(np.int8)
+
+
+def looks(votes: SmallIntArray, every: int = 25, window: int = 512) -> list[tuple[int, list[Copies]]]:
+    """What a feed would find, look by look."""
+    known: list[Copies] = []
+    found = []
+    for end in range(every, len(votes) + 1, every):
+        known = find_blocks(votes[max(0, end - window) : end], [block.experts for block in known])
+        found.append((end, known))
+    return found
+
+
+@pytest.mark.parametrize("own", [0.0, 0.05, 0.15])
+@pytest.mark.parametrize("seed", range(4))
+def test_clones_that_go_their_own_way_in_15_percent_are_named_by_question_150(seed: int, own: float) -> None:
+    clones = set(range(8, 16))
+    named = [(end, block.experts) for end, blocks in looks(attacked(seed, 400, 8, own)) for block in blocks if blocks]
+
+    first = min(end for end, experts in named if len(clones.intersection(experts)) >= 0.8 * len(clones))
+    assert first <= 150
+    assert all(len(set(experts) - clones) <= 1 for _, experts in named)
+    assert sum(end > 150 for end, _ in named) == 10
+
+
+def test_pairs_of_such_clones_are_no_copies() -> None:
+    votes = attacked(0, 150, 8, 0.15)
+
+    assert not find_copies(votes)
+    assert find_blocks(votes)
+
+
+@pytest.mark.parametrize("experts", [6, 12, 24])
+@pytest.mark.parametrize("coverage", [1.0, 0.5])
+@pytest.mark.parametrize("yes", [0.5, 0.2])
+def test_of_independent_experts_nobody_is_named_in_2500_questions(experts: int, coverage: float, yes: float) -> None:
+    random = np.random.default_rng([experts, int(10 * coverage), int(10 * yes)])
+    votes = crowd(random, 2500, experts, yes)
+    votes[random.random(votes.shape) >= coverage] = 0
+
+    assert not [end for end, blocks in looks(votes) if blocks]
+
+
+def test_two_camps_without_witnesses_are_no_blocks() -> None:
+    random = np.random.default_rng(5)
+    camps = np.where(random.random((300, 2)) < 0.5, -1, 1).repeat(5, axis=1)
+
+    assert not find_blocks((camps * np.where(random.random(camps.shape) < 0.05, -1, 1)).astype(np.int8))
+
+
+def test_experts_who_are_hardly_ever_wrong_are_no_block() -> None:
+    random = np.random.default_rng(6)
+    truth = np.where(random.random((400, 1)) < 0.5, -1, 1)
+    errors = np.array([0.02, 0.02, 0.03, 0.03, 0.3, 0.35, 0.3, 0.4, 0.35])
+
+    assert not find_blocks((truth * np.where(random.random((400, 9)) < errors, -1, 1)).astype(np.int8))
+
+
+def test_a_block_goes_on_with_less_than_it_began_with_and_lets_go_who_leaves_it() -> None:
+    votes = attacked(1, 300, 6, 0.1)
+    votes[:, 13] = votes[np.random.default_rng(1).permutation(300), 13]
+
+    ((block,), fresh) = find_blocks(votes, [(8, 9, 10, 11, 12, 13)]), find_blocks(votes)
+
+    assert block.experts == (8, 9, 10, 11, 12)
+    assert [one.experts for one in fresh] == [block.experts]
+
+
+def test_a_declared_team_is_no_block() -> None:
+    votes = attacked(2, 300, 5, 0.1)
+    teams = np.full(13, -1)
+    teams[8:] = 3
+
+    assert find_blocks(votes)
+    assert not find_blocks(votes, [], teams)
+
+
+def test_two_clones_are_left_to_the_test_of_pairs() -> None:
+    votes = attacked(3, 300, 2, 0.0)
+
+    assert not find_blocks(votes)
+    assert [group.experts for group in find_copies(votes)] == [(8, 9)]
+
+
+def test_blocks_are_found_in_any_order_of_experts() -> None:
+    votes = attacked(4, 200, 6, 0.1)
+    order = np.random.default_rng(4).permutation(votes.shape[1])
+
+    (block,), (shuffled,) = find_blocks(votes), find_blocks(votes[:, order])
+
+    assert sorted(order[list(shuffled.experts)].tolist()) == list(block.experts)
+
+
+def test_of_many_experts_each_part_has_its_turn_and_known_blocks_are_always_looked_at(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    votes = attacked(5, 300, 6, 0.05)
+    monkeypatch.setattr(module, "_AT_A_LOOK", 7)
+
+    by_turn = [find_blocks(votes, [], None, turn) for turn in (0, 1)]
+    known = find_blocks(votes, [(8, 9, 10, 11, 12, 13)], None, 0)
+
+    assert [block.experts for found in by_turn for block in found] == [(8, 10, 12), (9, 11, 13)]
+    assert [block.experts for block in known] == [(8, 9, 10, 11, 12, 13)]
+
+
+def test_without_votes_enough_nobody_is_named() -> None:
+    assert not find_blocks(np.zeros((0, 0), np.int8))
+    assert not find_blocks(attacked(6, 24, 8, 0.0))
