@@ -46,10 +46,13 @@ FEWEST_COMMON = 25
 """Questions that an expert must have, and that members of a block must have in common, in the mean over pairs."""
 
 TIMES_LESS = 0.75
-"""Members disagree on less than this share of what they should."""
+"""Members disagree on less than this share of what they should, by so many standard deviations."""
 
-JOINS = 3.0
-"""Standard deviations by which they do, to be named."""
+AT_MOST = 0.5
+"""And themselves on at most this share, to be named: experts of real crowds who learnt the same have .53 or more."""
+
+JOINS, OF_SMALL = 3.0, 4.0
+"""To be named, 3 + 4/|B| standard deviations: there are many more small blocks, of which one may seem so by chance."""
 
 STAYS = 1.0
 """And to go on being named."""
@@ -104,8 +107,8 @@ def find_blocks(
     For a block B and witnesses k ≠ l outside, ``cov_ij = Σ cov_ik·cov_jl / Σ cov_kl`` is what independent votes of i
     and j would have in common, see `suspicion`; from it follows on which share e_ij of their common questions they
     should disagree. On d_ij they do. With means over all pairs of B: ``z = (¾e - d)/√(s² + d(1-d)/(n·(|B|-1)))``, s the
-    jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions. A block has z ≥ 3 and
-    e - d ≥ .1, and so much less disagreement than expected between the two branches that the tree joined last.
+    jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions. A block has
+    z ≥ 3 + 4/|B|, d ≤ e/2 and e - d ≥ .1. Between the two branches that the tree joined last, d ≤ ¾e and e - d ≥ .1.
 
     Agreement is 1 less the disagreement divided by what chance allows; branches are joined by its mean over pairs. At
     most three quarters of a block's own agreement those outside are joined to one witness: another block speaks once.
@@ -205,9 +208,12 @@ class _Judge:
             return None
         pairs = _pairs(self._all, block, witnesses)
         last = pairs.mean(np.isin(block, branch.parts[0])[:, None] & np.isin(block, branch.parts[1]))
-        if not last.is_enough(LEAST_EFFECT) or not pairs.mean().is_enough(LEAST_EFFECT):
+        whole = pairs.mean()
+        if not last.is_enough(LEAST_EFFECT) or not whole.is_enough(LEAST_EFFECT):
             return None
-        return self._named(block, witnesses, JOINS)
+        if whole.found > AT_MOST * whole.expected:
+            return None
+        return self._named(block, witnesses, JOINS + OF_SMALL / len(block))
 
     def of_known(self, group: Sequence[int]) -> Copies | None:
         """What is left of a block that was found before: without members that do not agree with the others any more."""
