@@ -4,9 +4,7 @@ The worker waits for the test in the middle of what it does (see ``gated_worker`
 """
 
 import json
-import sys
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
@@ -20,6 +18,7 @@ from stream_peer.log.driver import fold, pump
 from stream_peer.log.stage import LogRecord
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import Event, crowd, milliseconds, question
+from tests.integration.support.gates import GATED, Gates
 from tests.integration.support.service import APPLY, SECRET, Service, Shape, Worker, service
 from tests.integration.support.waiting import wait_until
 from tests.order_free import order_free
@@ -44,28 +43,6 @@ def events_of(feed: str, name: str, count: int, hours: float) -> Iterator[Event]
             yield {**event, "question_id": question_id, "feed": feed, "probability": probability}
 
 
-class Gates:
-    """Where the worker waits for the test."""
-
-    def __init__(self, directory: Path) -> None:
-        directory.mkdir()
-        self.directory = directory
-
-    def close(self, place: str) -> None:
-        """Let the worker wait there from now on."""
-        (self.directory / f"{place}.reached").unlink(missing_ok=True)
-        (self.directory / place).touch()
-
-    def open(self, place: str) -> None:
-        """Let it go on."""
-        (self.directory / place).unlink()
-
-    def wait_reached(self, place: str, service: Service) -> None:
-        """Until the worker waits there."""
-        reached = self.directory / f"{place}.reached"
-        wait_until(reached.exists, 60, lambda: f"the worker never came to the {place}\n{service.logs()}")
-
-
 class Rebuilding(NamedTuple):
     """A deployment whose worker has gates."""
 
@@ -74,11 +51,7 @@ class Rebuilding(NamedTuple):
 
     def start(self) -> Worker:
         """Start the worker, or start it again."""
-        command = [sys.executable, "-m", "tests.integration.support.gated_worker"]
-        environment = {**self.service._environment(), "GATES": str(self.gates.directory)}
-        worker = Worker(command, environment, self.service.directory / "w1.log")
-        self.service.workers["w1"] = worker
-        return worker
+        return self.service.start(module=GATED, GATES=str(self.gates.directory))
 
     def apply(self, feed: str, **changed: Any) -> None:
         """Apply other settings of a feed."""

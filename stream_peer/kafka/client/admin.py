@@ -4,6 +4,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from kafka import KafkaAdminClient, TopicPartition
@@ -13,6 +14,7 @@ from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
+from stream_peer.events import topics
 from stream_peer.kafka.client.preflight import preflight
 from stream_peer.kafka.client.security import client_options
 from stream_peer.kafka.client.topic_plan import (
@@ -30,9 +32,12 @@ from stream_peer.kafka.client.topic_plan import (
     missing_rights,
     wanted_topics,
 )
+from stream_peer.kafka.client.waiting import say_waiting
 from stream_peer.settings.process import Settings
 
 _MADE_WITHIN_MILLISECONDS = 60_000  # however long somebody waits for a broker: it has answered by then
+_REQUEST_MILLISECONDS = 30_000
+_ATTEMPT_MILLISECONDS = 10_000  # of a question: the next attempt looks for other brokers
 _PAUSE_SECONDS = 0.5
 _NO_ID = uuid.UUID(int=0)
 _IDS_VERSION = 10  # of the request for metadata: the first that tells ids of topics
@@ -85,12 +90,15 @@ class KafkaAdmin:
         NotAuthorisedError
             If we may not log in.
         """
+        return self._plan(self._until())
+
+    def _plan(self, until: float) -> Plan:
         wanted = wanted_topics(self._settings)
         preflight(self._settings, waiting=self._waiting)
         if self._settings.broker == "embedded":
             with self._client() as client:
                 return Plan(wanted, _missing(wanted, _topics_of_embedded_broker(client, wanted)), {})
-        actual, granted = self._patiently(lambda client: _describe(client, wanted))
+        actual, granted = self._patiently(lambda client: _describe(client, wanted), until)
         return Plan(wanted, compare(wanted, actual), granted)
 
     def apply(self) -> list[Finding]:
@@ -121,7 +129,8 @@ class KafkaAdmin:
     def check(self, needed: Sequence[AclEntry] = ()) -> None:
         """Refuse topics that are not as wanted, and needed rights that are missing: all at once.
 
-        A topic of which no right is needed may be hidden from us.
+        A topic of which no right is needed may be hidden from us. Then wait until every partition has a leader: too few
+        brokers of a cluster may be up.
 
         Raises
         ------
@@ -130,14 +139,18 @@ class KafkaAdmin:
         NotAuthorisedError
             If rights are missing as well, or alone: without them topics cannot be mended, or even be seen.
         """
-        settings, plan = self._settings, self.plan()
+        settings, until = self._settings, self._until()
+        plan = self._plan(until)
         both = (settings.app_id("question"), settings.app_id("feed"))
         groups = [group for group in both if _concerns("group", group, needed)]
         asked = bool(groups) and settings.broker != "embedded"
-        granted = {**plan.granted, **(self._rights_on_groups(groups) if asked else {})}
+        granted = {**plan.granted, **(self._rights_on_groups(groups, until) if asked else {})}
         hidden = {topic.name for topic in plan.wanted if needed and not _concerns("topic", topic.name, needed)}
         findings = [found for found in plan.findings if found.kind != "hidden" or found.topic not in hidden]
         self._refuse(findings, missing_rights(needed, granted))
+        if settings.broker != "embedded":
+            seen = [topic for topic in plan.wanted if topic.name not in hidden]
+            self._ends([TopicPartition(topic.name, n) for topic in seen for n in range(topic.partitions)], until)
 
     def remove_topics(self, names: list[str]) -> None:
         """Delete topics; one that is not there is no error.
@@ -161,11 +174,14 @@ class KafkaAdmin:
         # An embedded broker answers this version, though it does not say so.
         version = {"version": _IDS_VERSION} if self._settings.broker == "embedded" else {"min_version": _IDS_VERSION}
         asked = [MetadataRequest.MetadataRequestTopic(name=name) for name in names]
-        with self._client() as client:
-            try:
-                found = _sent(client, MetadataRequest(topics=asked, allow_auto_topic_creation=False, **version))
-            except kafka.IncompatibleBrokerVersion:
-                return Ids("", {})
+
+        def ask(client: Any) -> Any:
+            return _sent(client, MetadataRequest(topics=asked, allow_auto_topic_creation=False, **version))
+
+        try:
+            found = self._patiently(ask, self._until())
+        except kafka.IncompatibleBrokerVersion:
+            return Ids("", {})
         known = [topic for topic in found.topics if not topic.error_code and topic.topic_id != _NO_ID]
         return Ids(found.cluster_id or "", {topic.name: str(topic.topic_id) for topic in known})
 
@@ -177,34 +193,40 @@ class KafkaAdmin:
         BrokerUnavailableError, NotAuthorisedError
             If no broker tells it.
         """
-        with self._client() as client:
-            ends = client.list_partition_offsets(dict.fromkeys(places, OffsetSpec.LATEST))
-            return {place: end.offset for place, end in ends.items()}
+        return self._ends(places, self._until())
 
-    def _rights_on_groups(self, groups: list[str]) -> Granted:
+    def _ends(self, places: Iterable[TopicPartition], until: float) -> Mapping[TopicPartition, int]:
+        asked = dict.fromkeys(places, OffsetSpec.LATEST)
+        ends = self._patiently(lambda client: client.list_partition_offsets(asked), until)
+        return {place: end.offset for place, end in ends.items()}
+
+    def _rights_on_groups(self, groups: list[str], until: float) -> Granted:
         """The operations that are granted on each group; a group of which the brokers do not say it is left out.
 
         Without the right to its group, a consumer waits for ever in silence. A young cluster has no coordinator yet: it
         is waited for.
         """
-        try:
-            held = self._patiently(lambda client: {group: _held(client, group) for group in groups})
-        except BrokerUnavailableError as error:
-            patience = f"{self._settings.broker_patience:g} s"
-            msg = f"no coordinator of {', '.join(groups)} answered within {patience}: {error}"
-            raise BrokerUnavailableError(msg) from None
+        held = self._patiently(lambda client: {group: _held(client, group) for group in groups}, until)
         return {("group", group): operations for group, operations in held.items() if operations is not None}
 
-    def _patiently(self, ask: Callable[[Any], T]) -> T:
+    def _until(self) -> float:
+        """When the patience of a question that begins now is over."""
+        return time.monotonic() + self._settings.broker_patience
+
+    def _patiently(self, ask: Callable[[Any], T], until: float) -> T:
         """What brokers answer. A cluster of which only some answer is waited for as one of which none does."""
-        deadline = time.monotonic() + self._settings.broker_patience
+        tell: Callable[[str], None] | None = self._waiting or partial(say_waiting, self._settings)
         while True:
             try:
-                with self._client() as client:
+                with self._client(_ATTEMPT_MILLISECONDS) as client:
                     return ask(client)
-            except BrokerUnavailableError:
-                if time.monotonic() + _PAUSE_SECONDS >= deadline:
-                    raise
+            except BrokerUnavailableError as error:
+                if time.monotonic() + _PAUSE_SECONDS >= until:
+                    msg = f"Brokers were awaited for {self._settings.broker_patience:g} s: {error}"
+                    raise BrokerUnavailableError(msg) from None
+                if tell is not None:
+                    tell(str(error))
+                    tell = None
             time.sleep(_PAUSE_SECONDS)
 
     def _await_mended(self, wanted: tuple[WantedTopic, ...]) -> None:
@@ -216,7 +238,7 @@ class KafkaAdmin:
                 msg = f"the brokers do not use the new settings yet: {'; '.join(in_words(late))}"
                 raise BrokerUnavailableError(msg)
 
-        self._patiently(ask)
+        self._patiently(ask, self._until())
 
     def _refuse(self, findings: list[Finding], missing: Collection[str] = ()) -> None:
         topics = self._said_of_topics(findings)
@@ -245,17 +267,39 @@ class KafkaAdmin:
         return [first, *map(_line, named)]
 
     def _way_back(self, findings: list[Finding]) -> str:
-        """What helps: other settings if the topics agree with each other, else other topics."""
-        if agree(wanted_topics(self._settings), findings):
+        """What helps: other settings where nothing is stored yet, else the same topics again, or other topics."""
+        names, command = [finding.topic for finding in findings], self._command
+        has_state = self._has_state()
+        if not has_state and agree(wanted_topics(self._settings), findings):
+            return f"set them to what there is, or start a deployment under another prefix (`{command} --prefix NEW-`)"
+        if has_state and self._would_forget(names):
             return (
-                "set them to what there is, or start a deployment under another prefix "
-                f"(`{self._command} --prefix NEW-`)"
+                f"stop the workers, start others under another prefix (`{command} --prefix NEW-`), and move each feed "
+                "there with `stream-peer export` and `stream-peer import` (`More partitions` in docs/operations)"
             )
-        names = ", ".join(finding.topic for finding in findings)
         return (
-            f"stop the workers, delete {names}, run `{self._command}`, and start them with on_recreated: keep "
+            f"stop the workers, delete {', '.join(names)}, run `{command}`, and start them with on_recreated: keep "
             "(`Changed topics` in docs/operations says what to send again, and how to get more partitions)"
         )
+
+    def _has_state(self) -> bool:
+        """Whether the changelogs hold anything; also if we may not see it."""
+        names = [self._settings.changelog(stage) for stage in ("question", "feed")]
+        try:
+            found = self._patiently(lambda client: client.describe_topics(names), self._until())
+            places = [TopicPartition(each["name"], p["partition_index"]) for each in found for p in each["partitions"]]
+            return any(self.high_watermarks(places).values())
+        except NotAuthorisedError:
+            return True
+
+    def _would_forget(self, names: Collection[str]) -> bool:
+        """Whether a stage would lose its state and the log that it follows from, if these topics were deleted."""
+        settings = self._settings
+        pairs = (
+            {settings.changelog("question"), settings.topic(topics.FORECAST_EVENTS)},
+            {settings.changelog("feed"), settings.topic(topics.FEED_LOG)},
+        )
+        return any(pair <= set(names) for pair in pairs)
 
     def _create(self, client: Any, missing: list[WantedTopic]) -> None:
         if not missing:
@@ -288,13 +332,14 @@ class KafkaAdmin:
             raise TopicsError(msg)
 
     @contextmanager
-    def _client(self) -> Iterator[Any]:
+    def _client(self, request_milliseconds: int = _REQUEST_MILLISECONDS) -> Iterator[Any]:
         """A connected admin client, whose errors are ours."""
         patience = round(self._settings.broker_patience * 1000)
         try:
             client = KafkaAdminClient(
                 client_id=f"{self._settings.prefix}{self._settings.id}-admin",
                 bootstrap_timeout_ms=patience,
+                request_timeout_ms=request_milliseconds,
                 **client_options(self._settings),
             )
             with client:

@@ -4,7 +4,7 @@ import re
 import socket
 import ssl
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from functools import partial
 from typing import Any
@@ -21,6 +21,8 @@ from stream_peer.settings.process.checks import broker_addresses
 
 _ATTEMPT_SECONDS = 10.0
 _PAUSE_SECONDS = 0.5
+_ADVERTISED_SECONDS = 2.0  # for the certificate of a broker that another one names
+_WRONG_NAMES = {62, 64}  # of OpenSSL: X509_V_ERR_HOSTNAME_MISMATCH and X509_V_ERR_IP_ADDRESS_MISMATCH
 _CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----.+?-----END CERTIFICATE-----", re.DOTALL)
 # Validity ::= SEQUENCE { notBefore, notAfter }, each UTCTime (0x17) or GeneralizedTime (0x18).
 _VALIDITY = re.compile(
@@ -83,17 +85,31 @@ def _attempt(addresses: list[tuple[str, int]], options: dict[str, Any], left: fl
     faults: list[tuple[str, Exception]] = []
     for host, port in addresses:
         try:
-            _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
+            brokers = _connect(host, port, options, min(left, _ATTEMPT_SECONDS))
         except (OSError, kafka.KafkaError) as error:
             _raise_if_refused(error, f"{host}:{port}")
             faults.append((host, error))
         else:
+            if context := options.get("ssl_context"):
+                _check_certificates(context, [broker for broker in brokers if broker != (host, port)])
             return []
     return faults
 
 
-def _connect(host: str, port: int, options: dict[str, Any], patience: float) -> None:
-    """Connect, log in, leave.
+def _check_certificates(context: ssl.SSLContext, brokers: Iterable[tuple[str, int]]) -> None:
+    """Refuse certificates that do not fit the addresses which brokers advertise. A broker may be away."""
+    for host, port in brokers:
+        try:
+            with socket.create_connection((host, port), _ADVERTISED_SECONDS) as plain:
+                _speak_tls(context, plain, host)
+        except ssl.SSLCertVerificationError as error:
+            _raise_if_refused(error, f"{host}:{port}")
+        except (OSError, kafka.KafkaError):
+            continue
+
+
+def _connect(host: str, port: int, options: dict[str, Any], patience: float) -> list[tuple[str, int]]:
+    """Connect, log in, leave; return the addresses of all brokers, as this one names them.
 
     The first connection is our own: of one that fails, kafka-python keeps no more than a text.
     """
@@ -101,7 +117,7 @@ def _connect(host: str, port: int, options: dict[str, Any], patience: float) -> 
     with socket.create_connection((host, port), patience) as plain:
         if context is not None:
             _speak_tls(context, plain, host)
-    _log_in(f"{host}:{port}", options, patience)
+    return _log_in(f"{host}:{port}", options, patience)
 
 
 def _speak_tls(context: ssl.SSLContext, plain: socket.socket, host: str) -> None:
@@ -111,11 +127,11 @@ def _speak_tls(context: ssl.SSLContext, plain: socket.socket, host: str) -> None
         raise kafka.KafkaConnectionError from None
 
 
-def _log_in(address: str, options: dict[str, Any], patience: float) -> None:
+def _log_in(address: str, options: dict[str, Any], patience: float) -> list[tuple[str, int]]:
     net = NetworkSelector()
     manager = KafkaConnectionManager(net, **{**options, "bootstrap_servers": [address]})
     try:
-        net.run(_connected, manager, round(patience * 1000))
+        return list(net.run(_connected, manager, round(patience * 1000)))
     except kafka.KafkaTimeoutError:
         raise TimeoutError from None
     finally:
@@ -123,15 +139,24 @@ def _log_in(address: str, options: dict[str, Any], patience: float) -> None:
         net.close()
 
 
-async def _connected(manager: KafkaConnectionManager, milliseconds: int) -> None:
+async def _connected(manager: KafkaConnectionManager, milliseconds: int) -> list[tuple[str, int]]:
     (broker,) = manager.cluster.bootstrap_brokers()
     connection = manager.get_connection(broker.node_id, timeout_ms=milliseconds)
     await manager.wait_for(connection.init_future, milliseconds)
+    if manager.config["ssl_context"] is None:
+        return []
+    await manager.cluster.refresh_metadata(broker.node_id)
+    return [(each.host, each.port) for each in manager.cluster.brokers()]
 
 
 def _raise_if_refused(error: Exception, address: str) -> None:
     """Faults that no waiting cures."""
-    if isinstance(error, ssl.SSLCertVerificationError):
+    if isinstance(error, ssl.SSLCertVerificationError) and error.verify_code in _WRONG_NAMES:
+        msg = (
+            f"The certificate of {address} is of another name ({error.verify_message}); use a name that it has, "
+            "in bootstrap and in advertised.listeners of the broker."
+        )
+    elif isinstance(error, ssl.SSLCertVerificationError):
         msg = f"The certificate of {address} is not trusted ({error.verify_message}); see security.ca_file."
     elif isinstance(error, ssl.SSLError):
         msg = f"{address} does not speak TLS as we do ({_reason(error)}); see security.protocol and the port."

@@ -84,7 +84,7 @@ class _Name(bytearray):
 __all__ = ["TopicPartition", "groupless_reader", "kafka_errors", "partitions_of", "poll", "read_to_end"]
 
 _POLL_MILLISECONDS = 500
-_REQUEST_MILLISECONDS = 40_000
+_REQUEST_MILLISECONDS, _LEAST_REQUEST_MILLISECONDS = 40_000, 5_000
 _RECORDS = 1_000  # of a poll
 
 
@@ -101,6 +101,7 @@ def groupless_reader(settings: Settings, **options: Any) -> Iterator[Any]:
     """
     preflight(settings)
     read_any_record()
+    patience = round(settings.broker_patience * 1000)
     chosen: dict[str, Any] = {
         "client_id": f"{settings.prefix}{settings.id}-reader",
         "auto_offset_reset": "earliest",
@@ -109,8 +110,8 @@ def groupless_reader(settings: Settings, **options: Any) -> Iterator[Any]:
         "check_crcs": False,  # kafka-python counts them in Python, at 3 MB/s; the broker did when it took the records
         "max_poll_records": _RECORDS,
         "metrics_enabled": False,
-        "bootstrap_timeout_ms": round(settings.broker_patience * 1000),
-        "request_timeout_ms": _REQUEST_MILLISECONDS,
+        "bootstrap_timeout_ms": patience,
+        "request_timeout_ms": min(max(patience, _LEAST_REQUEST_MILLISECONDS), _REQUEST_MILLISECONDS),
         **client_options(settings),
         **options,
     }

@@ -5,10 +5,13 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+import structlog
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.settings.process import Secret, Security, Settings
+
+log = structlog.get_logger(__name__)
 
 ISOLATION = "read_committed"
 """Of every consumer: no record is read before its transaction is committed, and none of an aborted one ever."""
@@ -35,6 +38,50 @@ def client_options(settings: Settings) -> dict[str, Any]:
     return options
 
 
+class _RenewedContext(ssl.SSLContext):
+    """Each connection begins with the files as they are: certificates are replaced while a worker runs.
+
+    Raises
+    ------
+    SettingsError
+        If the files cannot be loaded at the start. Later, connections begin with those that could be.
+    """
+
+    def __init__(self, _protocol: int, security: Security) -> None:
+        self._security = security
+        self._versions = _versions(security)
+        self._loaded = _loaded(security)
+
+    def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
+        """Begin a connection of aiokafka."""
+        return self._newest().wrap_bio(*arguments, **options)
+
+    def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
+        """Begin a connection of kafka-python."""
+        return self._newest().wrap_socket(*arguments, **options)
+
+    def _newest(self) -> ssl.SSLContext:
+        if (versions := _versions(self._security)) != self._versions:
+            self._versions = versions
+            try:
+                self._loaded = _loaded(self._security)
+            except SettingsError as error:
+                log.warning("certificates_not_renewed", reason=str(error))
+            else:
+                log.info("certificates_renewed", files=[str(file) for file in _files(self._security)])
+        return self._loaded
+
+
+def _files(security: Security) -> list[Path]:
+    return [file for file in (security.ca_file, security.cert_file, security.key_file) if file is not None]
+
+
+def _versions(security: Security) -> list[tuple[int, ...]]:
+    """What changes when a file is replaced; a file that is not there has none."""
+    found = [file.stat() for file in _files(security) if file.exists()]
+    return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
+
+
 def ssl_context(security: Security) -> ssl.SSLContext | None:
     """How TLS is spoken: the authorities trusted and our own certificate; None for protocols without TLS.
 
@@ -45,6 +92,10 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
     """
     if security.protocol not in ("ssl", "sasl_ssl"):
         return None
+    return _RenewedContext(ssl.PROTOCOL_TLS_CLIENT, security)
+
+
+def _loaded(security: Security) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=security.ca_file)
     except (ssl.SSLError, OSError) as error:

@@ -67,6 +67,7 @@ from mode import Service
 from yarl import URL
 
 from stream_peer.errors import (
+    BrokerUnavailableError,
     LeaseEndedError,
     RecordTooLargeError,
     SharedInstanceError,
@@ -438,6 +439,8 @@ class ClientThread(driver.AIOKafkaConsumerThread):
     def _create_worker_consumer(self, transport: Any) -> Any:
         """Make the client. Faust reads committed records only if it also writes in transactions, which we do not."""
         client = super()._create_worker_consumer(transport)
+        start = client.start
+        client.start = lambda: patiently(start)  # brokers may have gone since they were asked
         ask_apart(client._client)  # noqa: SLF001
         client._isolation_level = ISOLATION  # noqa: SLF001 - the start of the client hands it to its fetcher
         return client
@@ -789,11 +792,18 @@ class BatchConsumer(driver.Consumer):
         """
         ends = {tp: self.app.listener.unread(TopicPartition(*tp)).end for tp in partitions}
         unknown = [tp for tp, end in ends.items() if end is None]
-        return {**ends, **(await super().highwaters(*unknown) if unknown else {})}
+        there = super().highwaters
+        return {**ends, **(await patiently(lambda: there(*unknown)) if unknown else {})}
+
+    async def earliest_offsets(self, *partitions: Any) -> Mapping[Any, int]:
+        """The first offsets that brokers still have. Recovery asks too, and would end without an answer."""
+        there = super().earliest_offsets
+        found: Mapping[Any, int] = await patiently(lambda: there(*partitions))
+        return found
 
     async def log_start(self, tp: Any) -> int:
         """The first offset that the broker still has."""
-        return int((await patiently(lambda: self.earliest_offsets(tp)))[tp])
+        return int((await self.earliest_offsets(tp))[tp])
 
     async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
         """Write the fencing tokens before Faust recovers: before it asks where the changelogs end."""
@@ -856,7 +866,7 @@ class BatchConsumer(driver.Consumer):
     async def bounds(self, tps: Collection[Any]) -> dict[TopicPartition, LogBounds]:
         """Where logs begin and end, and what the group has committed."""
         ends = await patiently(lambda: self.log_ends(*tps))
-        firsts = await patiently(lambda: self.earliest_offsets(*tps))
+        firsts = await self.earliest_offsets(*tps)
         committed = self._committed_offset
         return {TopicPartition(*tp): LogBounds(firsts[tp], end, committed.get(TP(*tp))) for tp, end in ends.items()}
 
@@ -1091,7 +1101,7 @@ class KafkaWriter(Service):
 
     def __init__(self, options: Mapping[str, Any], compression: str | None, patience: float = 60.0) -> None:
         super().__init__()
-        self._patience = 2 * patience
+        self._patience = patience
         self._options = dict(options)
         self._compression = compression
         self._turns: dict[TopicPartition, asyncio.Lock] = {}
@@ -1111,9 +1121,13 @@ class KafkaWriter(Service):
         hold_to_leases(self._client._sender)  # noqa: SLF001 - nothing of it is public
         self._count_retries(self._client._message_accumulator)  # noqa: SLF001 - aiokafka counts them for itself
         # Not as `request_timeout_ms`, for which a single request to a frozen broker would be waited for as well.
-        self._client._request_timeout_ms = round(1000 * self._patience)  # noqa: SLF001
-        self._client._message_accumulator._batch_ttl = self._patience  # noqa: SLF001
-        await self._client.start()
+        self._client._request_timeout_ms = round(2000 * self._patience)  # noqa: SLF001
+        self._client._message_accumulator._batch_ttl = 2 * self._patience  # noqa: SLF001
+        try:
+            async with _within(self._patience, "no write could begin"):  # the watchdog begins later
+                await patiently(self._client.start)
+        except BrokerUnavailableError as error:
+            leave(error.exit_code, str(error))
 
     def _count_retries(self, accumulator: Any) -> None:
         reenqueue = accumulator.reenqueue
@@ -1410,6 +1424,17 @@ async def patiently(ask: Callable[[], Awaitable[_T]]) -> _T:
         await asyncio.sleep(_ASK_AGAIN_SECONDS)
 
 
+@contextlib.asynccontextmanager
+async def _within(patience: float, what_fails: str) -> AsyncIterator[None]:
+    """Bound what asks patiently where the watchdog sees nothing of it."""
+    try:
+        async with asyncio.timeout(patience):
+            yield
+    except TimeoutError:
+        msg = f"{what_fails} for {patience:g} s (broker_patience)"
+        raise BrokerUnavailableError(msg) from None
+
+
 def aiokafka_options(security: Security) -> dict[str, Any]:
     """Options of aiokafka's clients, and the material for Faust's credentials.
 
@@ -1600,12 +1625,15 @@ class LogReader:
     ----------
     options : mapping
         ``bootstrap_servers`` and the security of aiokafka's clients.
+    patience : float
+        Seconds that a reading waits for brokers before it begins.
     check_crcs : bool
         The embedded broker writes none for its control records.
     """
 
-    def __init__(self, options: Mapping[str, Any], *, check_crcs: bool = True) -> None:
+    def __init__(self, options: Mapping[str, Any], patience: float = 60.0, *, check_crcs: bool = True) -> None:
         self._options = {**options, "check_crcs": check_crcs}
+        self._patience = patience
 
     @contextlib.asynccontextmanager
     async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["LogReading"]:
@@ -1615,6 +1643,8 @@ class LogReader:
 
         Raises
         ------
+        BrokerUnavailableError
+            If no broker tells within ``broker_patience`` where the log begins and ends.
         StateError
             If the log ends before ``up_to``.
         """
@@ -1628,12 +1658,13 @@ class LogReader:
             **self._options,
         )
         try:
-            await consumer.start()
-            consumer.assign([place])
-            begin = (await consumer.beginning_offsets([place]))[place]
-            end = (await high_watermarks(consumer, [place]))[place]
-            if up_to is None:  # what an open transaction holds back is no part of the log yet
-                up_to = (await consumer.end_offsets([place]))[place] - 1
+            async with _within(self._patience, f"{tp.topic}-{tp.partition} could not be read"):
+                await patiently(consumer.start)
+                consumer.assign([place])
+                begin = (await patiently(lambda: consumer.beginning_offsets([place])))[place]
+                end = (await high_watermarks(consumer, [place]))[place]
+                if up_to is None:  # what an open transaction holds back is no part of the log yet
+                    up_to = (await patiently(lambda: consumer.end_offsets([place])))[place] - 1
             if end <= up_to:
                 msg = f"{tp.topic}-{tp.partition} ends at {end}, but was folded up to {up_to}: it was recreated"
                 raise StateError(msg)

@@ -175,7 +175,7 @@ def _assemble(
         fail,
         fault,
         turn=asyncio.Lock(),
-        logs=LogReader(options, check_crcs=settings.broker != "embedded"),
+        logs=LogReader(options, settings.broker_patience, check_crcs=settings.broker != "embedded"),
         rebuilds=asyncio.Lock(),
         notices=Notices(runtime.now),
         runtime=runtime,
@@ -186,7 +186,7 @@ def _assemble(
     return _Assembly(heartbeats, monitor, writer, apps)
 
 
-_FOR_OPERATORS = 78
+_FOR_OPERATORS = (69, 77, 78)
 
 
 def fail(error: BaseException) -> None:
@@ -195,7 +195,7 @@ def fail(error: BaseException) -> None:
     What an operator has to decide is said in the message; where in the code it was noticed helps nobody.
     """
     code = exit_code(error)
-    leave(code, out_of_memory(error) or str(error) or repr(error), None if code == _FOR_OPERATORS else error)
+    leave(code, out_of_memory(error) or str(error) or repr(error), None if code in _FOR_OPERATORS else error)
 
 
 # Its apps.

@@ -183,7 +183,7 @@ def _read(settings: Settings, feed: str, found: FeedSlice) -> tuple[StageState, 
                 _add(fold, records)
             questions.append(questions_of(feed, _state(place, fold)))
         log = partitions_of(consumer, settings.topic(topics.FEED_LOG))
-        home = partition_of(feed, len(log))
+        home = _home(consumer, settings, feed, len(log))
         found.known, last = known_of(questions), -1
         for records in read_to_end(consumer, [log[home]]):
             for record in records:
@@ -195,6 +195,18 @@ def _read(settings: Settings, feed: str, found: FeedSlice) -> tuple[StageState, 
         changelog = TopicPartition(settings.changelog("feed"), home)
         fold = _fold_up_to(consumer, changelog, last, settings.broker_patience)
         return _state(changelog, fold), questions
+
+
+def _home(consumer: Any, settings: Settings, feed: str, partitions: int) -> int:
+    """The partition that knows the feed: where partitions were added, the one from before."""
+    homes = [partition_of(feed, count) for count in (partitions, settings.partitions.feed_log) if count <= partitions]
+    for home in homes if len(set(homes)) > 1 else ():
+        place, fold = TopicPartition(settings.changelog("feed"), home), ChangelogReader()
+        for records in read_to_end(consumer, [place]):
+            _add(fold, records)
+        if feed in stored_feeds(_state(place, fold).entries):
+            return home
+    return homes[0]
 
 
 def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: float) -> ChangelogReader:

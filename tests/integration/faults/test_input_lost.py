@@ -1,15 +1,18 @@
 """Records that Kafka deleted before they were read, at the end of a partition: reported though nothing follows."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from kafka import TopicPartition
+from kafka.admin import ConfigResource, ConfigResourceType
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from tests.integration.support.brokers import Rung, RunningBroker
 from tests.integration.support.client import KafkaClient
-from tests.integration.support.events import Event, forecast, question
+from tests.integration.support.events import Event, crowd, forecast, milliseconds, question
+from tests.integration.support.kafka_broker import COMPACT_SOON, KafkaBroker
 from tests.integration.support.service import Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
@@ -64,3 +67,43 @@ def test_input_that_went_in_a_night_is_reported_at_the_next_start_although_nothi
     assert heard.count("input_lost") == 1
     assert "records=7" in heard
     assert lost(made) == 0
+
+
+def expired(made: Service) -> None:
+    """Retention of a broker deletes all segments of the partition; then the topic is as planned again."""
+    topic = made.topic(topics.FORECAST_EVENTS)
+    place = TopicPartition(topic, 0)
+    with made.kafka.admin() as admin:
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, {"retention.ms": "1"})])
+    with made.kafka.consumer() as consumer:
+        end = consumer.end_offsets([place])[place]
+        wait_until(
+            lambda: consumer.beginning_offsets([place])[place] == end, 60, "retention deleted nothing", every=0.2
+        )
+    made.run("topics", "apply")
+
+
+@pytest.mark.induces("segments of forecast-events deleted by retention while the worker is down")
+def test_segments_that_retention_deleted_are_reported_at_the_assignment_and_the_worker_goes_on(
+    own_kafka: Callable[[Mapping[str, str]], KafkaBroker], tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    client = KafkaClient(RunningBroker(own_kafka(COMPACT_SOON).bootstrap, Rung.JARS))
+    with service(client, tmp_path, shape=Shape(PARTITIONS, 1)) as made:
+        worker = made.set_up().workers["w1"].wait_ready()
+        made.send([question(NAMES[0], "econ", 48.0), *crowd(NAMES[0], 6, 1.0)])
+        made.settle()
+        assert worker.terminate() == 0
+        gone = [question(NAMES[1], "econ", 48.0), *crowd(NAMES[1], 6, 1.0)]
+        made.send(gone)
+        expired(made)
+
+        again = made.start().wait_ready()
+        wait_until(lambda: lost(made) == len(gone), 30, made.logs)
+        made.send([question(NAMES[2], "econ", 48.0), *crowd(NAMES[2], 6, 1.0)])
+        made.settle()
+        made.tick(milliseconds(49))
+        made.settle()
+
+        assert again.said().count("input_lost") == 1
+        assert set(made.last(topics.PEER_LOSSES, "econ")) == {NAMES[0], NAMES[2]}
+        found(f"{len(gone)} records reported once, none of the others lost")

@@ -10,9 +10,11 @@ from stream_peer.events import topics
 from tests.integration.support.brokers import Rung, RunningBroker
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import crowd, milliseconds, question
+from tests.integration.support.gates import GATED, Gates
 from tests.integration.support.kafka_broker import KafkaBroker
-from tests.integration.support.service import Service, Shape, service
+from tests.integration.support.service import APPLY, Service, Shape, service
 from tests.integration.support.waiting import wait_until
+from tests.order_free import order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.faults]
 
@@ -59,3 +61,39 @@ def test_a_busy_worker_waits_for_its_brokers_as_long_as_patience_says_and_then_g
             run.settle()
             assert len(run.last(topics.PEER_LOSSES, feed)) == QUESTIONS
         assert not worker.has_ended
+
+
+@pytest.mark.induces("a broker killed before a rebuild connects to it")
+def test_a_rebuild_that_begins_while_its_broker_is_away_waits_for_it_and_ends_where_it_should(
+    own_kafka: Callable[[Mapping[str, str]], KafkaBroker], tmp_path: Path
+) -> None:
+    broker = own_kafka({})
+    client, gates = KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS)), Gates(tmp_path / "gates")
+    feeds: dict[str, dict[str, object]] = {
+        "econ": {"vote_rule": "half"},
+        "twin": {"vote_rule": "half", "min_experts": 4},
+    }
+    with service(client, tmp_path, shape=Shape(2, 1), broker_patience="60s", feeds=feeds) as run:
+        run.run("topics", "apply")
+        worker = run.start(module=GATED, GATES=str(gates.directory))
+        run.run(*APPLY)
+        run.wait_configured()
+        for feed in feeds:
+            run.send([question(feed, feed, 24.0), *crowd(feed, 5, 23.0, feed=feed)])
+        run.settle()
+        run.tick(milliseconds(25))
+        run.settle()
+        gates.close("connect")
+        run.apply({"econ": feeds["twin"]})
+        gates.wait_reached("connect", run)
+        broker.kill()
+        gates.open("connect")
+        wait_until(lambda: outage(run) > 0, 60, run.logs)
+        broker.start()
+        worker.wait_ready()
+        run.reconnect()
+        run.settle()
+        econ, twin = run.weights("econ"), run.weights("twin")
+
+    assert "rebuild_ends" in worker.said()
+    assert {**order_free(topics.WEIGHTS, econ), "feed": ""} == {**order_free(topics.WEIGHTS, twin), "feed": ""}

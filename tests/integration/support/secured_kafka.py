@@ -24,6 +24,17 @@ class SecuredKafka(NamedTuple):
     bootstrap: str
     files: dict[str, bytes]
     plain: str
+    broker: KafkaBroker
+
+    def renew(self, name: str = "127.0.0.1") -> dict[str, bytes]:
+        """Restart the broker with a certificate of this name, of a new authority; a client's files for it.
+
+        It trusts certificates of the new authority only.
+        """
+        self.broker.kill()
+        files = _certify(self.broker.directory.parent, name)
+        self.broker.start()
+        return files
 
 
 @contextmanager
@@ -47,21 +58,26 @@ def kafka_with_acls(directory: Path, users: Iterable[str], superuser: str) -> It
 @contextmanager
 def _running(directory: Path, users: Iterable[str], more: Mapping[str, str]) -> Iterator[SecuredKafka]:
     directory.mkdir()
-    authority = trustme.CA()
-    mine, its = authority.issue_cert("127.0.0.1"), authority.issue_cert("peer@example.com")
-    (directory / "broker.pem").write_bytes(_pkcs8(mine) + _chain(mine))
-    (directory / "ca.pem").write_bytes(authority.cert_pem.bytes())
+    files = _certify(directory, "127.0.0.1")
     port, inner, controller = free_ports(3)
     config = {**_listeners(port, inner, controller), **_tls(directory), **more}
     scram = [f"name={user},password={PASSWORD}" for user in users]
-    with KafkaBroker(fetch_jars(os.environ), directory / "kafka", config=config, scram=scram):
-        files = {
-            "ca/ca.crt": authority.cert_pem.bytes(),
-            "certificate/tls.crt": _chain(its),
-            "certificate/tls.key": its.private_key_pem.bytes(),
-            "password/password": PASSWORD.encode(),
-        }
-        yield SecuredKafka(f"127.0.0.1:{port}", files, f"127.0.0.1:{inner}")
+    with KafkaBroker(fetch_jars(os.environ), directory / "kafka", config=config, scram=scram) as broker:
+        yield SecuredKafka(f"127.0.0.1:{port}", files, f"127.0.0.1:{inner}", broker)
+
+
+def _certify(directory: Path, name: str) -> dict[str, bytes]:
+    """Give a broker a certificate of this name, of a new authority; a client's files for it."""
+    authority = trustme.CA()
+    mine, its = authority.issue_cert(name), authority.issue_cert("peer@example.com")
+    (directory / "broker.pem").write_bytes(_pkcs8(mine) + _chain(mine))
+    (directory / "ca.pem").write_bytes(authority.cert_pem.bytes())
+    return {
+        "ca/ca.crt": authority.cert_pem.bytes(),
+        "certificate/tls.crt": _chain(its),
+        "certificate/tls.key": its.private_key_pem.bytes(),
+        "password/password": PASSWORD.encode(),
+    }
 
 
 def _listeners(port: int, inner: int, controller: int) -> dict[str, str]:

@@ -1,8 +1,9 @@
 import time
-from types import TracebackType
+from types import SimpleNamespace, TracebackType
 from typing import Any, Self
 
 import pytest
+from kafka import TopicPartition
 from kafka import errors as kafka
 
 from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, StreamPeerError, TopicsError
@@ -25,6 +26,8 @@ class FakeCluster:
         self.altered = "OK"
         self.operations: list[str] | None = ["CREATE", "DESCRIBE", "DESCRIBE_CONFIGS", "ALTER_CONFIGS"]
         self.error: Exception | None = None
+        self.leaders_are_away = False
+        self.end = 0
         self.is_late = False
         self.stored: dict[str, dict[str, str]] = {}
 
@@ -52,11 +55,16 @@ class FakeCluster:
             {
                 "name": name,
                 "error_code": self.codes.get(name, 0 if name in self.topics else 3),
-                "partitions": [{}] * self.topics.get(name, (0, {}))[0],
+                "partitions": [{"partition_index": n} for n in range(self.topics.get(name, (0, {}))[0])],
                 "authorized_operations": self.operations,
             }
             for name in names
         ]
+
+    def list_partition_offsets(self, asked: dict[TopicPartition, Any]) -> dict[TopicPartition, Any]:
+        if self.leaders_are_away:
+            raise kafka.KafkaConnectionError
+        return {place: SimpleNamespace(offset=self.end) for place in asked}
 
     def describe_configs(self, resources: list[Any], config_filter: str) -> dict[str, Any]:
         assert config_filter == "all"
@@ -202,22 +210,37 @@ def test_errors_of_the_client_become_ours(cluster: FakeCluster, error: Exception
     assert "kafka:1" in refusal(kind)
 
 
+@pytest.mark.parametrize("who", ["all but one", "leaders of partitions"])
 def test_a_cluster_of_which_only_some_brokers_answer_is_waited_for(
-    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch, who: str
 ) -> None:
-    cluster.error = kafka.KafkaConnectionError("two of three are away")
+    cluster.error = kafka.KafkaConnectionError("two of three are away") if who == "all but one" else None
+    cluster.leaders_are_away = who == "leaders of partitions"
     pauses: list[float] = []
+    told: list[str] = []
 
     def pause(seconds: float) -> None:
         pauses.append(seconds)
         if len(pauses) == 3:
-            cluster.error = None
+            cluster.error, cluster.leaders_are_away = None, False
 
     monkeypatch.setattr(time, "sleep", pause)
 
-    KafkaAdmin(Settings(bootstrap="kafka:1", broker_patience=30.0)).check()
+    KafkaAdmin(Settings(bootstrap="kafka:1", broker_patience=30.0), waiting=told.append).check()
 
     assert len(pauses) == 3
+    assert len(told) == 1
+
+
+def test_too_few_brokers_are_one_sentence_after_the_patience(cluster: FakeCluster) -> None:
+    cluster.leaders_are_away = True
+
+    with pytest.raises(BrokerUnavailableError) as caught:
+        KafkaAdmin(SETTINGS).check()
+
+    assert str(caught.value) == (
+        "Brokers were awaited for 0 s: The brokers at kafka:1 do not answer any more (KafkaConnection)."
+    )
 
 
 def test_partitions_that_were_added_to_one_topic_have_a_way_back_that_the_other_topics_do_not_refuse(
@@ -231,9 +254,25 @@ def test_partitions_that_were_added_to_one_topic_have_a_way_back_that_the_other_
     assert "set them to what there is" not in message
 
 
-def test_counts_that_agree_with_each_other_are_those_to_set(cluster: FakeCluster) -> None:
+def grow(cluster: FakeCluster, follows: str) -> None:
     for topic in WANTED:
-        if "forecast" in topic.count_from:
+        if follows in topic.count_from:
             cluster.topics[topic.name] = (32, cluster.topics[topic.name][1])
 
+
+def test_counts_that_agree_with_each_other_are_those_to_set_while_nothing_is_stored(cluster: FakeCluster) -> None:
+    grow(cluster, "forecast")
+
     assert "set them to what there is" in refusal(TopicsError)
+
+
+@pytest.mark.parametrize("follows", ["forecast", "feed", ""])
+def test_where_a_log_and_its_state_have_grown_feeds_move_to_other_topics(cluster: FakeCluster, follows: str) -> None:
+    cluster.end = 7
+    grow(cluster, follows)
+
+    message = refusal(TopicsError)
+
+    assert "under another prefix (`stream-peer topics apply --prefix NEW-`), and move each feed" in message
+    assert "delete" not in message
+    assert "set them" not in message

@@ -1,5 +1,6 @@
 import contextlib
 import datetime
+import re
 import socket
 import ssl
 import threading
@@ -79,10 +80,12 @@ def test_a_refusal_is_not_waited_out(monkeypatch: pytest.MonkeyPatch, error: Exc
 
 
 @contextlib.contextmanager
-def serving_tls(authority: trustme.CA, tmp_path: Path, *, asks_for_ours: bool = False) -> Iterator[Settings]:
+def serving_tls(
+    authority: trustme.CA, tmp_path: Path, *, name: str = "localhost", asks_for_ours: bool = False
+) -> Iterator[Settings]:
     """A server that speaks TLS, and no Kafka; the settings trust its authority."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    authority.issue_cert("localhost").configure_cert(context)
+    authority.issue_cert(name).configure_cert(context)
     if asks_for_ours:
         context.verify_mode = ssl.CERT_REQUIRED
     authority.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
@@ -109,6 +112,20 @@ def test_a_certificate_that_is_not_trusted_is_named(tmp_path: Path) -> None:
         mistrusting = replace(settings, security=Security(protocol="ssl", ca_file=stranger))
         with pytest.raises(NotAuthorisedError, match=r"The certificate of localhost:\d+ is not trusted \(.*issuer"):
             preflight(mistrusting)
+
+
+def test_a_certificate_of_another_name_is_named_with_what_to_do(tmp_path: Path) -> None:
+    with (
+        serving_tls(trustme.CA(), tmp_path, name="elsewhere.example") as settings,
+        pytest.raises(NotAuthorisedError) as caught,
+    ):
+        preflight(settings)
+
+    assert re.fullmatch(
+        r"The certificate of localhost:\d+ is of another name \(Hostname mismatch, .* 'localhost'\.\); use a name "
+        r"that it has, in bootstrap and in advertised\.listeners of the broker\.",
+        str(caught.value),
+    )
 
 
 def test_a_connection_that_is_closed_while_tls_begins_is_waited_for(rude_port: int) -> None:

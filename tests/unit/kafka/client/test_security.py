@@ -1,5 +1,6 @@
 import ast
 import asyncio
+import contextlib
 import ssl
 from pathlib import Path
 from typing import Literal
@@ -74,18 +75,66 @@ def test_tokens_are_read_anew_at_each_login(tmp_path: Path) -> None:
     assert for_kafka_python.extensions() == {}
 
 
-def test_the_servers_certificate_and_name_are_checked(pki: Pki) -> None:
-    context = ssl_context(Security(protocol="ssl", ca_file=pki.ca))
-
-    assert context is not None
-    assert context.verify_mode is ssl.CERT_REQUIRED
-    assert context.check_hostname
-    assert len(context.get_ca_certs()) == 1
-
-
 def test_a_client_certificate_may_stand_with_its_key_or_apart(pki: Pki) -> None:
     assert ssl_context(Security(protocol="ssl", ca_file=pki.ca, cert_file=pki.both))
     assert ssl_context(Security(protocol="ssl", ca_file=pki.ca, cert_file=pki.cert, key_file=pki.key))
+
+
+def met(client: ssl.SSLContext, server: ssl.SSLContext, name: str) -> tuple[str, str]:
+    """The first connection between two contexts: the names of the certificates that the client and the server meet."""
+    to_client, to_server = ssl.MemoryBIO(), ssl.MemoryBIO()
+    theirs = server.wrap_bio(to_server, to_client, server_side=True)
+    ours = client.wrap_bio(to_client, to_server, server_hostname=name)
+    for side in (ours, theirs, ours, theirs):
+        with contextlib.suppress(ssl.SSLWantReadError):
+            side.do_handshake()
+    return alternative_name(ours), alternative_name(theirs)
+
+
+def alternative_name(side: ssl.SSLObject) -> str:
+    certificate = side.getpeercert()
+    assert certificate
+    return str(certificate["subjectAltName"][0][1])
+
+
+def serving(authority: trustme.CA, of_clients: trustme.CA) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.verify_mode = ssl.CERT_REQUIRED
+    authority.issue_cert("localhost").configure_cert(context)
+    of_clients.configure_trust(context)
+    return context
+
+
+def test_the_servers_certificate_and_name_are_checked(tmp_path: Path) -> None:
+    own, stranger = trustme.CA(), trustme.CA()
+    own.cert_pem.write_to_path(str(tmp_path / "ca.pem"))
+    context = ssl_context(Security(protocol="ssl", ca_file=tmp_path / "ca.pem"))
+    assert context
+
+    for authority, name in ((own, "elsewhere"), (stranger, "localhost")):
+        with pytest.raises(ssl.SSLCertVerificationError):
+            met(context, serving(authority, own), name)
+
+
+def test_a_connection_uses_the_files_as_they_are_when_it_begins(tmp_path: Path) -> None:
+    ca, both = tmp_path / "ca.pem", tmp_path / "both.pem"
+    former, present = trustme.CA(), trustme.CA()
+    former.cert_pem.write_to_path(str(ca))
+    former.issue_cert("former@example.com").private_key_and_cert_chain_pem.write_to_path(str(both))
+    context = ssl_context(Security(protocol="ssl", ca_file=ca, cert_file=both))
+    assert context
+    first = met(context, serving(former, former), "localhost")
+
+    both.write_text("half a file")
+    meanwhile = met(context, serving(former, former), "localhost")
+    present.cert_pem.write_to_path(str(ca))
+    present.issue_cert("present@example.com").private_key_and_cert_chain_pem.write_to_path(str(both))
+    last = met(context, serving(present, present), "localhost")
+
+    assert first == meanwhile == ("localhost", "former@example.com")
+    assert last == ("localhost", "present@example.com")
+    with pytest.raises(ssl.SSLCertVerificationError):
+        met(context, serving(former, present), "localhost")
 
 
 def test_a_file_that_is_no_certificate_is_named(pki: Pki, tmp_path: Path) -> None:

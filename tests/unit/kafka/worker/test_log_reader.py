@@ -4,10 +4,10 @@ import asyncio
 from typing import Any
 
 import pytest
-from aiokafka import TopicPartition
+from aiokafka import TopicPartition, errors
 from aiokafka.consumer.fetcher import READ_UNCOMMITTED
 
-from stream_peer.errors import StateError
+from stream_peer.errors import BrokerUnavailableError, StateError
 from stream_peer.kafka.worker.faust_bridge import LogReader, LogReading
 from stream_peer.log.stage import LogRecord
 from tests.unit.kafka.worker.fakes import records
@@ -27,6 +27,7 @@ class Consumer:
     """aiokafka's consumer of a log from 2 to 9, whose last three offsets hold a marker, a record and a marker."""
 
     made: "list[Consumer]" = []  # noqa: RUF012 - emptied by the fixture
+    away: "list[type[Exception]]" = []  # noqa: RUF012 - what its next questions get in place of an answer
 
     def __init__(self, **options: Any) -> None:
         self.options = options
@@ -38,7 +39,13 @@ class Consumer:
         Consumer.made.append(self)
 
     async def start(self) -> None:
+        await self.asked()
         self.started = True
+
+    async def asked(self) -> None:
+        await asyncio.sleep(0)
+        if self.away:
+            raise self.away.pop()
 
     async def stop(self) -> None:
         await asyncio.sleep(0)
@@ -48,6 +55,7 @@ class Consumer:
         assert places == [PLACE]
 
     async def beginning_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
+        await self.asked()
         return {PLACE: 2}
 
     async def end_offsets(self, places: list[TopicPartition]) -> dict[TopicPartition, int]:
@@ -69,7 +77,8 @@ class Consumer:
 
 @pytest.fixture(autouse=True)
 def _consumers(monkeypatch: pytest.MonkeyPatch) -> None:
-    Consumer.made = []
+    Consumer.made, Consumer.away = [], []
+    monkeypatch.setattr("stream_peer.kafka.worker.faust_bridge._ASK_AGAIN_SECONDS", 0)
     monkeypatch.setattr("stream_peer.kafka.worker.faust_bridge.AIOKafkaConsumer", Consumer)
 
 
@@ -100,6 +109,25 @@ async def test_a_log_is_read_up_to_an_offset_whether_it_holds_a_record_or_not(up
 async def test_a_log_is_read_from_an_offset_to_where_it_ends_now(first: int, offsets: list[int]) -> None:
     async with LogReader({}).reading(HERE, None, first) as reading:
         assert await all_of(reading) == offsets
+
+
+@pytest.mark.parametrize("error", [errors.KafkaConnectionError, errors.KafkaTimeoutError])
+async def test_a_reading_that_begins_while_brokers_are_away_waits_for_them(error: type[Exception]) -> None:
+    Consumer.away = [error] * 3
+
+    async with LogReader({}).reading(HERE, 9) as reading:
+        assert await all_of(reading) == [2, 3, 4, 5, 6, 8]
+
+
+async def test_a_reading_gives_up_when_brokers_are_away_for_longer_than_the_patience() -> None:
+    Consumer.away = [errors.KafkaConnectionError] * 1_000_000
+
+    with pytest.raises(BrokerUnavailableError) as caught:
+        async with LogReader({}, patience=0.01).reading(HERE, 9):
+            pass
+
+    assert str(caught.value) == "feed-log-3 could not be read for 0.01 s (broker_patience)"
+    assert Consumer.made[0].stopped
 
 
 async def test_a_log_that_ends_before_what_was_folded_is_not_read() -> None:
