@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from stream_peer.events.outputs import ScoredForecast
 from stream_peer.log.draws import draw
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.file_events import RevealedShare
 from stream_peer.tools.replay.files import FileLine, read_lines
 from stream_peer.tools.replay.history import FeedHistory
@@ -23,7 +24,8 @@ from stream_peer.tools.replay.replay import ReplayOptions, replay
 
 Floats = npt.NDArray[np.float64]
 ONE = "one"
-AT_THE_CLOSE: Mapping[str, Any] = {"defaults": {"round_every": None}}
+NEWEST: Mapping[str, Any] = {"defaults": {"method_version": NEWEST_METHOD}}
+AT_THE_CLOSE: Mapping[str, Any] = {"defaults": {"method_version": NEWEST_METHOD, "round_every": None}}
 OF_THE_PRODUCT = ("stretched", "mix", "mean", "median", "logit_mean")
 
 
@@ -86,7 +88,7 @@ def run_as_one(path: Path, share: float, seed: int) -> Run:
 
 def run_as_it_is(path: Path) -> Run:
     """Feeds, rounds and outcomes with the delays of the file, and the built-in settings."""
-    return _run(path, ReplayOptions())
+    return _run(path, ReplayOptions(NEWEST))
 
 
 def _run(path: Path, options: ReplayOptions) -> Run:

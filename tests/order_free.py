@@ -16,7 +16,7 @@ _WEIGHTS = ("feed", "questions", "resolved")
 _WEIGHTED = ("id", "questions", "coverage", "peer_loss", "outcome_loss", "resolved")
 
 
-def order_free(topic: str, record: Record) -> Record:
+def order_free(topic: str, record: Record, *, mixes: bool = True) -> Record:
     """The fields of an output that are equal, bit for bit, for other interleavings of the same events.
 
     They hold for the last record of each key, with the vote rule ``half`` and no control in between, for other
@@ -24,12 +24,18 @@ def order_free(topic: str, record: Record) -> Record:
     something was said (``revision``, ``at``, losses priced at an earlier error rate, ``select``, the certificate,
     ``mixer``, ``stretch``), and ``mix`` once a question is resolved.
 
+    ``mixes``: whether ``mix`` is among them until then, as under version 1 of the method, or with ``mixer.trust_prior:
+    off`` and ``guard: off``. Trust and groups are found along the path of the log.
+
     Examples
     --------
     >>> order_free("error-rates", {"feed": "econ", "revision": 7, "zero": 0.1, "one": 0.2, "effective_questions": 80.0})
     {'feed': 'econ', 'zero': 0.1, 'one': 0.2, 'effective_questions': 80.0}
     """
-    return _ORDER_FREE[topic](record)
+    kept = _ORDER_FREE[topic](record)
+    if mixes or "experts" not in kept:
+        return kept
+    return {**kept, "experts": [{k: v for k, v in expert.items() if k != "mix"} for expert in kept["experts"]]}
 
 
 def _only(names: tuple[str, ...], record: Record) -> dict[str, Any]:

@@ -92,6 +92,8 @@ FEED_SETTINGS = {
     "mixer.peer_rate": "how steeply weights of the peer mixer follow the regret a question by reference answers",
     "mixer.truth_rate": "how steeply weights of the slow truth mixer follow the regret a question by outcomes",
     "mixer.nominal_error_rate": "error rate at which the peer mixer prices reference answers",
+    "mixer.trust_prior": "whether trust multiplies `mixer.prior_peer` (by 2 in ok, a quarter in contradicted, 0 in"
+    " uninformative) and lets peers stretch the mix until outcomes do; not under version 1 of the method",
     "trust.warm_up_questions": "effective questions before a feed's trust can be ok",
     "trust.acknowledged": "a state of trust whose alert is silent until the state changes",
     "trust.dependence_z": "standard deviations by which votes may depend on each other; above it trust is `dependent`",

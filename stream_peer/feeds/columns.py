@@ -143,6 +143,10 @@ COLUMNS: tuple[Column, ...] = (
         for name in ("weight", "weight2", "1", "2", "3", "12", "13", "23", "123")
     ),
     Column("mixability_gap", "feed", open="mixability gap", resolved=_SAME, doc="by method"),
+    Column("agreed", "feed", open="share of rounds with two voters", resolved=_SAME, doc="this and the next three"),
+    Column("agreed_level", "feed", open="(p - ½)(q - ½) of two voters", resolved=_SAME, doc="mean over pairs"),
+    Column("agreed_cross", "feed", open="the same, p by the weights of the mix", resolved=_SAME),
+    Column("agreed_square", "feed", open="(f - ½)²", resolved=_SAME, doc="f: the mixed forecast; version 2 only"),
     *(
         Column(f"votes_{name}", "block", by_rule=True, open="moment of the votes", resolved=_SAME)
         for name in ("weight", "weight2", "first", "second", "third", "fourth")
@@ -224,6 +228,10 @@ RULE_PART = FEED.between("moment_weight", "answer2")
 def rule_span(rule: int) -> slice:
     """Where the feed's columns ``RULE_PART`` of a vote rule lie."""
     return FEED.span("moment_weight", "answer2", VOTE_RULES[rule])
+
+
+NEW_OF_FEED = len(FEED.between("agreed", "agreed_square"))
+"""The last columns of the feed, which version 1 of the method leaves 0. Where they are 0 they are not stored."""
 
 
 def classes_span() -> slice:

@@ -46,6 +46,7 @@ _PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
 _SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "regret_if_zero")
 _REGRET = EXPERT.at("regret")
 _COUNTS, _TIED, _EVALUATED = FEED.at("questions"), FEED.at("tied"), FEED.at("evaluated")
+_AGREED = FEED.at("agreed")
 _MIXERS, _CLASSES, _GROUPS = FEED.at("peer_peer"), classes_span().start, FEED.at("group_weight")
 _RULES = [rule_span(rule).start for rule in range(len(VOTE_RULES))]
 _NO_MOMENTS = [0.0] * len(RULE_PART)
@@ -354,6 +355,8 @@ def _feed_columns(
     classes = [facts.moments.classes for facts in counted if facts.moments.classes is not None]
     if classes:
         found.append((_CLASSES, _of_moments(classes, n_rounds, weight, products=True)))
+    if method.heeds_trust:
+        found.append((_AGREED, _agreement_columns(rounds)))
     if method.draws is not None or method.gap is not None:
         found.append((_GROUPS, _group_columns(counted, n_rounds, weight, method)))
     return found
@@ -436,6 +439,13 @@ def _group_columns(counting: Sequence[Facts], n_rounds: int, weight: float, meth
     share = len(answered) / n_rounds
     sums = [sum(column) / n_rounds for column in zip(*answered, strict=True)] or [0.0] * 7
     return [share, weight * share, *sums, sum(facts.losses.gap for facts in counting) / n_rounds]
+
+
+def _agreement_columns(rounds: Sequence[Facts]) -> list[float]:
+    """How mix and mean agree with the other experts, over rounds in which two voters stood."""
+    found = [(1.0, *facts.agreement, (facts.mix.mix - 0.5) ** 2) for facts in rounds if facts.agreement is not None]
+    share = len(found) / len(rounds)
+    return [share * value for value in _means(found)] if found else []
 
 
 def _mixer_columns(rounds: Sequence[Facts], outcome: int) -> list[float]:

@@ -22,11 +22,13 @@ from stream_peer.feeds.reading.weights import (
     guarded,
     mixed,
     mixing_weights,
+    published_mix,
     selection_published,
     shared_by_groups,
 )
-from stream_peer.feeds.shadow_mixers import ShadowForecast, ShadowReading, unpack_shadows
+from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, ShadowReading, unpack_shadows
 from stream_peer.feeds.vote_units import united
+from stream_peer.numerics.agreement import CrossAgreement, cross_agreement
 from stream_peer.numerics.answers import MajorityAnswer, majority_of, votes
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.fourth_moment import moments_of_counts, vote_moments_of_teams
@@ -54,6 +56,7 @@ LossMeans: TypeAlias = tuple[float, float, float]
 
 _HEADER = struct.Struct("<qBBBBBBiiiii32d")
 _MIX = struct.Struct("<9d")
+_AGREEMENT = struct.Struct("<2d")
 _BEFORE_MIX = _HEADER.size - 8 * 15
 _INDEX, _NUMBER = np.dtype("<i4"), np.dtype("<f8")
 _NOBODY = -1
@@ -193,6 +196,8 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
         ``Method.losses``. They are not stored: None of facts that were unpacked.
     shadows : tuple of ShadowForecast
         What shadows said.
+    agreement : CrossAgreement, optional
+        How mix and mean agree with the other experts, where the method asks for it and two voters stood in the round.
     """
 
     boundary: Milliseconds
@@ -210,9 +215,10 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
     cast: SmallIntArray
     expert_losses: FloatArray | None = None
     shadows: tuple[ShadowForecast, ...] = ()
+    agreement: CrossAgreement | None = None
 
     def pack(self) -> bytes:
-        """Stored form: a header, 21 bytes an expert, and ``SHADOW_BYTES`` a shadow."""
+        """Stored form: a header, 21 bytes an expert, ``SHADOW_BYTES`` a shadow, and the agreement if there is one."""
         bits = self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)
         arrays = (
             self.experts.astype(_INDEX, copy=False).tobytes(),
@@ -233,7 +239,8 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
             *(_NO_FOURTH if moments.fourth is None else moments.fourth),
             moments.block,
         )
-        return b"".join((header, *arrays, *map(ShadowForecast.pack, self.shadows)))
+        agreement = b"" if self.agreement is None else _AGREEMENT.pack(*self.agreement)
+        return b"".join((header, *arrays, *map(ShadowForecast.pack, self.shadows), agreement))
 
 
 def unpack(packed: bytes) -> Facts:
@@ -241,7 +248,12 @@ def unpack(packed: bytes) -> Facts:
     h = _HEADER.unpack_from(packed)
     n, start = h[11], _HEADER.size
     bits = np.frombuffer(packed, np.uint8, n, start + 20 * n)
-    shadows = packed[start + 21 * n :]
+    shadows, agreement = packed[start + 21 * n :], None
+    if len(shadows) % SHADOW_BYTES == _AGREEMENT.size:
+        shadows, agreement = (
+            shadows[: -_AGREEMENT.size],
+            CrossAgreement(*_AGREEMENT.unpack(shadows[-_AGREEMENT.size :])),
+        )
     return Facts(
         h[0],
         bool(h[3]),
@@ -258,6 +270,7 @@ def unpack(packed: bytes) -> Facts:
         ((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),
         None,
         unpack_shadows(shadows) if shadows else (),
+        agreement,
     )
 
 
@@ -382,6 +395,7 @@ def score(
         _drawn(select, under.ticket),
         *(experts, forecasts, select, answers, ties, cast, losses),
         () if under.shadows is None else _shadows(under.shadows, forecasts, mixers, under),
+        _agreement(forecasts, under) if method.heeds_trust else None,
     )
 
 
@@ -411,6 +425,12 @@ def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: ScoringInputs) ->
         unguarded, mix = guarded(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
     told = _stretched(mix, under.mixing.stretch if under.stretch else 0.0)
     return Mix(*mixers, unguarded, mix, told, _median(forecasts), _logit_mean(forecasts))
+
+
+def _agreement(forecasts: FloatArray, under: ScoringInputs) -> CrossAgreement | None:
+    """How the mix and the mean agree with those who did not make them. Members of a group or team are one voter."""
+    weights = published_mix(under.weights, under.mixing, under.net_share, under.groups)
+    return unchecked(cross_agreement)(forecasts, weights, under.groups if under.teams is None else under.teams)
 
 
 def _shadows(

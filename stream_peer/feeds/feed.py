@@ -24,6 +24,7 @@ from stream_peer.feeds.methods.method import MethodOf, Path
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import UNTRIED
+from stream_peer.feeds.reading.weights import PeerTrust
 from stream_peer.feeds.roster import Roster, StoredRoster
 from stream_peer.feeds.shadow_mixers import Shadows
 from stream_peer.feeds.sums import Contribution
@@ -60,6 +61,7 @@ class PathState(msgspec.Struct, array_like=True):
     ``groups``: experts that say the same. ``shrink``: share of uniform weights in the published selection
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
     ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
+    ``peer_prior``, ``peer_stretch``: how far the agreement of experts is heeded, see ``PeerTrust``.
     """
 
     revision: int = -1
@@ -78,6 +80,13 @@ class PathState(msgspec.Struct, array_like=True):
     shrink: float = 0.0
     drift: Drift = Drift()
     acknowledged: TrustState | None = None
+    peer_prior: float = 0.0
+    peer_stretch: float = 0.0
+
+    @property
+    def peer_trust(self) -> PeerTrust:
+        """How far the agreement of experts is heeded."""
+        return PeerTrust(self.peer_prior, self.peer_stretch)
 
     def go_on_from(self, before: "PathState") -> None:
         """Say what comes under the revisions of ``before``, which the same records made another way."""

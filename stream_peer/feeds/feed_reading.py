@@ -21,7 +21,13 @@ def read(feed: Feed) -> Reading:
     """The numbers of a feed as its sums stand: one reading for each change of the sums."""
     sums, path_state = feed.blocks.sums, feed.path_state
     reading = feed.reading = read_sums(
-        sums, feed.outcomes, path_state.vote_rule, feed.settings, feed.method, feed.reading
+        sums,
+        feed.outcomes,
+        path_state.vote_rule,
+        feed.settings,
+        feed.method,
+        path_state.peer_trust,
+        feed.reading,
     )
     return reading
 
@@ -87,5 +93,5 @@ def scoring_inputs(
         groups=roster.group_numbers(experts),
         block=block,
         shrink=path_state.shrink,
-        shadows=feed.shadows.read(reading.feed_sums, columns, mixing),
+        shadows=feed.shadows.read(reading.feed_sums, columns, mixing, path_state.peer_trust),
     )

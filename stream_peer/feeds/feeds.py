@@ -18,7 +18,7 @@ from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.publisher import Publisher
 from stream_peer.feeds.reading.reading import Reading
-from stream_peer.feeds.reading.trust import next_shrink
+from stream_peer.feeds.reading.trust import next_peer_trust, next_shrink
 from stream_peer.feeds.scored import scored_with_places
 from stream_peer.feeds.store import FeedStore
 from stream_peer.log.stage import Effects, Record
@@ -153,8 +153,14 @@ class Feeds:
         feed.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
         reading = self.changed(feed, record)
-        feed.path_state.shrink = next_shrink(feed.path_state.shrink, feed.path_state.trust, feed.method)
-        return reading
+        path_state = feed.path_state
+        path_state.shrink = next_shrink(path_state.shrink, path_state.trust, feed.method)
+        if not feed.method.heeds_trust:
+            return reading
+        path_state.peer_prior, path_state.peer_stretch = next_peer_trust(
+            path_state.peer_trust, path_state.trust, reading.agreement, feed.settings.mixer.prior_peer
+        )
+        return read(feed)
 
     def shown(self, feed: Feed, question_id: str, record: Record) -> None:
         """What is shown of a question has changed, and nothing that is learnt.

@@ -22,12 +22,14 @@ from stream_peer.feeds.reading.weights import (
     DECIMALS,
     ExpertWeights,
     Mixing,
+    PeerTrust,
     guarded,
     mixed,
-    mixing_key,
-    mixing_of,
     mixing_weights,
     shared_by_groups,
+    shares_key,
+    shares_of,
+    stretch_of,
 )
 from stream_peer.feeds.sums import Sums
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
@@ -38,7 +40,8 @@ from stream_peer.settings.feed.model import FeedSettings, MixerSettings, ShadowS
 
 _STORED = struct.Struct("<q2d")
 _AS_LIVE = -1
-_PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast")
+_Shares = tuple[float, float, float, float]
+_PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast", "trust_prior")
 
 
 class ShadowForecast(NamedTuple):
@@ -129,7 +132,7 @@ class Shadows:
         self.names = {shadow.id: shadow.name for shadow in settings.shadows}
         self._live = settings.mixer
         self._method = method
-        self._known: tuple[Sequence[int], tuple[Mixing, ...]] | None = None
+        self._known: tuple[tuple[Sequence[int], PeerTrust], tuple[_Shares | None, ...]] | None = None
         mixers = [shadow.mixer for shadow in settings.shadows]
         peers = list(dict.fromkeys(_peer(mixer) for mixer in mixers if _peer(mixer) != _peer(self._live)))
         slow = list(dict.fromkeys(mixer.truth_rate for mixer in mixers if mixer.truth_rate != self._live.truth_rate))
@@ -147,7 +150,9 @@ class Shadows:
             for shadow in settings.shadows
         )
 
-    def read(self, feed_sums: Sequence[int], columns: FloatArray, live: Mixing) -> ShadowReading | None:
+    def read(
+        self, feed_sums: Sequence[int], columns: FloatArray, live: Mixing, peer_trust: PeerTrust
+    ) -> ShadowReading | None:
         """What the shadows say of a round; None if there are no shadows.
 
         Parameters
@@ -158,18 +163,23 @@ class Shadows:
             Columns of those present, as far as weights are read from them.
         live : Mixing
             What the live mixers go by.
+        peer_trust : PeerTrust
+            How far the agreement of experts is heeded.
         """
         if not self.settings:
             return None
         present = columns.shape[1]
         weights = np.zeros((0, present))
         if len(self._mixers.coefficients):
-            compared, scored = np.add.reduce(columns[EXPERT.span("compared", "scored")], axis=1).tolist()
-            answered, known = (compared + scored) / present, compared / present
+            compared, scored = columns[EXPERT.span("compared", "scored")]
+            answered, known = compared + scored, compared
+            if not self._method.pools:
+                of_all, known_of_all = np.add.reduce(scored), np.add.reduce(compared)
+                answered, known = float(known_of_all + of_all) / present, float(known_of_all) / present
             weights = unchecked(mixers_side_by_side)(
                 self._mixers, columns[EXPERT.span("mix_level", "mix_regret")], answered, known
             ).round(DECIMALS)
-        return ShadowReading(self._plans, weights, self._mixings(feed_sums, live))
+        return ShadowReading(self._plans, weights, self._mixings(feed_sums, live, peer_trust))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
         """How each shadow did, in the order of the settings; nothing at all without shadows."""
@@ -177,14 +187,25 @@ class Shadows:
             return msgspec.UNSET
         return [ShadowRecord.of(sums.of_shadow(number)).scores(name) for number, name in self.names.items()]
 
-    def _mixings(self, feed_sums: Sequence[int], live: Mixing) -> tuple[Mixing, ...]:
-        """Shares and stretch of each shadow, read again only when an outcome has changed what they are read from."""
-        key = mixing_key(feed_sums)
+    def _mixings(self, feed_sums: Sequence[int], live: Mixing, peer_trust: PeerTrust) -> tuple[Mixing, ...]:
+        """Shares and stretch of each shadow. Shares are read again only when what they are read from has changed."""
+        key = shares_key(feed_sums), peer_trust
+        mixers = [shadow.mixer for shadow in self.settings]
         if self._known is None or self._known[0] != key:
-            mixers = [shadow.mixer for shadow in self.settings]
-            found = [live if _alike(m, self._live) else mixing_of(key, m, self._method) for m in mixers]
-            self._known = key, tuple(found)
-        return self._known[1]
+            own = (
+                None if _alike(mixer, self._live) else shares_of(key[0], mixer, self._method, peer_trust)
+                for mixer in mixers
+            )
+            self._known = key, tuple(own)
+        return tuple(
+            Mixing(live.shares if shares is None else shares, self._stretch(feed_sums, live, mixer, peer_trust))
+            for mixer, shares in zip(mixers, self._known[1], strict=True)
+        )
+
+    def _stretch(self, feed_sums: Sequence[int], live: Mixing, mixer: MixerSettings, peer_trust: PeerTrust) -> float:
+        if mixer.trust_prior == self._live.trust_prior:
+            return live.stretch
+        return stretch_of(feed_sums, mixer, self._method, peer_trust)
 
 
 def _peer(mixer: MixerSettings) -> tuple[float, float, float]:

@@ -11,7 +11,17 @@ from typing import TypeAlias
 import msgspec
 import numpy as np
 
-from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SCALE, SHADOW, UNIT, VOTE_RULES, evaluated_span
+from stream_peer.feeds.columns import (
+    BLOCK,
+    EXPERT,
+    FEED,
+    NEW_OF_FEED,
+    SCALE,
+    SHADOW,
+    UNIT,
+    VOTE_RULES,
+    evaluated_span,
+)
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
 from stream_peer.numerics.dependence import N_BLOCKS
 
@@ -27,6 +37,9 @@ _BEFORE_VOTES = FEED.at("group_weight")
 """Columns of the feed that are stored in front of the moments of the votes."""
 _COUNTS = struct.Struct("<II")
 """In front of stored sums: how many experts, how many shadows."""
+_ALL_OF_FEED = 1 << 31
+"""Added to the number of shadows where all columns of the feed are stored: else those of ``NEW_OF_FEED`` are 0, and the
+form is that of the release before."""
 
 
 def fixed(values: FloatArray, weight: float) -> IntArray:
@@ -221,14 +234,16 @@ class Sums:
             return b""
         self.reserve(n_experts)  # some may have been added since anything was put in
         matrix = np.ascontiguousarray(self.matrix[:, :n_experts])
-        feed = [*self.feed[:_BEFORE_VOTES], *self.votes.reshape(-1).tolist(), *self.feed[_BEFORE_VOTES:]]
+        is_new = any(self.feed[-NEW_OF_FEED:])
+        last = FEED.size if is_new else FEED.size - NEW_OF_FEED
+        feed = [*self.feed[:_BEFORE_VOTES], *self.votes.reshape(-1).tolist(), *self.feed[_BEFORE_VOTES:last]]
         parts = [
             np.array(feed, np.int64),
             matrix,
             *([self.all_histograms()[:n_experts]] if self.histograms.any() else []),
         ]
         parts += [np.array([shadow, *self.shadows[shadow]], np.int64) for shadow in sorted(self.shadows)]
-        counts = (n_experts, len(self.shadows))
+        counts = (n_experts, len(self.shadows) + is_new * _ALL_OF_FEED)
         return b"".join([_COUNTS.pack(*counts), *(part.astype("<i8").tobytes() for part in parts)])
 
     @classmethod
@@ -237,13 +252,15 @@ class Sums:
         sums = cls(n_experts)
         if data:
             stored, n_shadows = _COUNTS.unpack_from(data)
+            is_new, n_shadows = divmod(n_shadows, _ALL_OF_FEED)
+            n_zeros = 0 if is_new else NEW_OF_FEED
             numbers = np.frombuffer(data, "<i8", offset=_COUNTS.size).astype(np.int64)
-            of_feed = FEED.size + sums.votes.size
+            of_feed = FEED.size - n_zeros + sums.votes.size
             end = of_feed + EXPERT.size * stored
             numbers, shadows = np.split(numbers, [len(numbers) - n_shadows * (1 + SHADOW.size)])
             sums.shadows = {int(row[0]): row[1:] for row in shadows.reshape(-1, 1 + SHADOW.size)}
             behind = _BEFORE_VOTES + sums.votes.size
-            sums.feed = [*numbers[:_BEFORE_VOTES].tolist(), *numbers[behind:of_feed].tolist()]
+            sums.feed = [*numbers[:_BEFORE_VOTES].tolist(), *numbers[behind:of_feed].tolist(), *[0] * n_zeros]
             sums.votes = numbers[_BEFORE_VOTES:behind].reshape(sums.votes.shape).copy()
             sums.matrix[:, :stored] = numbers[of_feed:end].reshape(EXPERT.size, -1)
             sums.histograms = numbers[end:].reshape(-1, BINS).copy()

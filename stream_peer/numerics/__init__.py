@@ -33,6 +33,9 @@ learners: Whom to follow?
 mixers: How to combine forecasts?
     median, logit_mean, SideBySide, mixers_side_by_side
 
+agreement: What does the agreement of experts say about the mix, without outcomes?
+    CrossAgreement, cross_agreement, agreement_evidence, peer_stretch
+
 outer_layer: How much of each mixer, and what is published of the mix?
     outer_weights, safety_net_step, stretch_factor, stretched
 
@@ -45,6 +48,7 @@ arguments: What do formulas take, and what do they refuse?
 """
 
 from stream_peer.numerics import (
+    agreement,
     answers,
     arguments,
     certificate,
@@ -59,6 +63,7 @@ from stream_peer.numerics import (
 )
 
 __all__ = [
+    "agreement",
     "answers",
     "arguments",
     "certificate",

@@ -29,7 +29,6 @@ import numpy as np
 
 from stream_peer.errors import FormulaInputError
 from stream_peer.numerics.arguments import (
-    AT_LEAST_0,
     FORECAST_ROW,
     NUMBER,
     Each,
@@ -131,16 +130,39 @@ def peer_mixer_logs(
     *,
     nominal: float,
     rate: float,
+    pooled: bool = False,
 ) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from reference answers, before their uniform share.
 
     ``rate·((1-2η)·mix_level + η·mix_slope - mix_answer)/(n̄+40)``, of which one softmax makes the weights of all mixers:
     exponential weights on the linearised peer regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit
     scale. n̄ is the mean count of those present; 40 questions without regret are put before. The error rate η is
-    nominal on purpose: estimated ones mix worse.
+    nominal on purpose: estimated ones mix worse. ``pooled``: by `pooled_regrets`.
     """
     regrets = (1.0 - 2.0 * nominal) * mix_level + nominal * mix_slope - mix_answer
+    if pooled:
+        return rate * pooled_regrets(regrets, counts, PEER_PRIOR)
     return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
+
+
+def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> FloatArray:
+    """Regrets a question, each expert's own, shrunk towards that of all present: ``(R_i + k·ΣR/Σn)/(n_i + k)``.
+
+    With the mean count in place of the own one, a regret that nearly everybody has a little of would cost an expert the
+    more, the more it answers, and somebody new would weigh more than who has answered well for long. A newcomer begins
+    as an average expert. Nothing is counted yet: all are 0.
+
+    Parameters
+    ----------
+    regrets, counts : (..., n) float64
+        R and n ≥ 0 of those present.
+    prior : float
+        k > 0, so many questions of an average expert.
+    """
+    answered = np.add.reduce(counts, axis=-1, keepdims=True)
+    average = np.add.reduce(regrets, axis=-1, keepdims=True) / np.where(answered > 0.0, answered, 1.0)
+    shrunk: FloatArray = (regrets + prior * average) / (counts + prior)
+    return shrunk
 
 
 def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
@@ -148,14 +170,16 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
-def truth_slow_logs(mix_regret: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
+def truth_slow_logs(mix_regret: FloatArray, resolved: FloatArray, *, rate: float, pooled: bool = False) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from outcomes, by how each expert did against the plain mean.
 
     ``rate·mix_regret/(m̄+10)``, m̄ the mean number of resolved questions of those present; ten without regret are put
     before. The fast mixer is AdaNormalHedge on ``fast_regret`` and ``fast_absolute``: it competes with the best
     combination at its own forecast, and so goes on learning where the combination that it has reached errs, which the
-    plain mean says nothing of.
+    plain mean says nothing of. ``pooled``: by `pooled_regrets`.
     """
+    if pooled:
+        return rate * pooled_regrets(mix_regret, resolved, TRUTH_PRIOR)
     return rate / (_mean_count(resolved) + TRUTH_PRIOR) * mix_regret
 
 
@@ -190,8 +214,15 @@ class SideBySide(NamedTuple):
         return cls(np.array(rows, dtype=np.float64).reshape(-1, 4))
 
 
-def _check_anybody(sums: FloatArray, **_: object) -> None:
-    """Refuse sums of nobody."""
+_COUNTS = Numbers("...", low=0.0)
+
+
+def _check_anybody(sums: FloatArray, answered: float | FloatArray, resolved: float | FloatArray, **_: object) -> None:
+    """Refuse sums of nobody, and counts of others than the sums."""
+    shapes = {np.shape(answered), np.shape(resolved)}
+    if shapes not in ({()}, {sums.shape[1:]}):
+        msg = f"answered and resolved have the shapes {np.shape(answered)} and {np.shape(resolved)}, sums {sums.shape}"
+        raise FormulaInputError(msg)
     if not sums.shape[1]:
         msg = f"sums has the shape {sums.shape}: of nobody there are no weights"
         raise FormulaInputError(msg)
@@ -201,10 +232,12 @@ def _check_anybody(sums: FloatArray, **_: object) -> None:
     _check_anybody,
     mixers=Fields(SideBySide, {"coefficients": Numbers("k 4")}),
     sums=Numbers("4 n"),
-    answered=AT_LEAST_0,
-    resolved=AT_LEAST_0,
+    answered=_COUNTS,
+    resolved=_COUNTS,
 )
-def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, resolved: float) -> FloatArray:
+def mixers_side_by_side(
+    mixers: SideBySide, sums: FloatArray, answered: float | FloatArray, resolved: float | FloatArray
+) -> FloatArray:
     """Mixing weights from reference answers, without the uniform share, and from outcomes, under several settings.
 
     ``softmax((c₁·mix_level + c₂·mix_slope + c₃·mix_answer)/(n̄+40) + c₄·mix_regret/(m̄+10))`` for each.
@@ -214,8 +247,9 @@ def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, r
     mixers : SideBySide
     sums : (4, n) float64
         Those four columns of the n ≥ 1 experts present.
-    answered, resolved : float
-        n̄ and m̄: how many questions, and how many resolved ones, those present answered on average.
+    answered, resolved : float, or (n,) float64
+        n̄ and m̄: how many questions, and how many resolved ones, those present answered on average. Or how many each of
+        them did: then regrets are those of `pooled_regrets`.
 
     Returns
     -------
@@ -230,8 +264,13 @@ def mixers_side_by_side(mixers: SideBySide, sums: FloatArray, answered: float, r
     array([[0.3143, 0.6857],
            [0.2204, 0.7796]])
     """
-    numbers = np.array([answered + PEER_PRIOR] * 3 + [resolved + TRUTH_PRIOR])
-    weights: FloatArray = np.einsum("kc,cn->kn", mixers.coefficients / numbers, sums)
+    weights: FloatArray
+    if isinstance(answered, np.ndarray) and isinstance(resolved, np.ndarray):
+        peers = pooled_regrets(mixers.coefficients[:, :3] @ sums[:3], answered, PEER_PRIOR)
+        weights = peers + mixers.coefficients[:, 3:] * pooled_regrets(sums[3], resolved, TRUTH_PRIOR)
+    else:
+        numbers = np.array([answered + PEER_PRIOR] * 3 + [resolved + TRUTH_PRIOR])
+        weights = np.einsum("kc,cn->kn", mixers.coefficients / numbers, sums)
     weights -= np.maximum.reduce(weights, axis=1, keepdims=True)
     np.exp(weights, out=weights)
     weights /= np.add.reduce(weights, axis=1, keepdims=True)

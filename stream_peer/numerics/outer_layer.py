@@ -12,7 +12,7 @@ from itertools import combinations
 import numpy as np
 
 from stream_peer.errors import ForecastRangeError, FormulaInputError
-from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, SHARE, FloatArray, Numbers, checked
+from stream_peer.numerics.arguments import AT_LEAST_0, NUMBER, POSITIVE, SHARE, FloatArray, Numbers, checked
 
 __all__ = ["outer_weights", "safety_net_step", "stretch_factor", "stretched"]
 
@@ -200,12 +200,15 @@ def safety_net_step(share: float, net_difference: float, net_square: float) -> f
 _STRETCH_SHRINKAGE = 5.0
 
 
-@checked(stretch_product=NUMBER, stretch_square=AT_LEAST_0)
-def stretch_factor(stretch_product: float, stretch_square: float) -> float:
+@checked(stretch_product=NUMBER, stretch_square=AT_LEAST_0, by_peers=NUMBER, shrinkage=POSITIVE)
+def stretch_factor(
+    stretch_product: float, stretch_square: float, by_peers: float = 0.0, shrinkage: float = _STRETCH_SHRINKAGE
+) -> float:
     """How much too timid (positive) or too bold (negative) the published mix has been on resolved questions.
 
-    ``β = max(-1, Σ(y-f)(f-½) / (Σ(f-½)² + 5))``, f the mix as published: a shrunk regression through ½. It stops at -1,
-    where every stretched forecast is ½: a crowd that was wrong so far is not turned round.
+    ``β = max(-1, (Σ(y-f)(f-½) + s·β₀) / (Σ(f-½)² + s))``, f the mix as published: a regression through ½, shrunk
+    towards β₀, what peers say. It stops at -1, where every stretched forecast is ½: a crowd that was wrong so far is
+    not turned round.
 
     Parameters
     ----------
@@ -213,18 +216,22 @@ def stretch_factor(stretch_product: float, stretch_square: float) -> float:
         Σ(y-f)(f-½).
     stretch_square : float
         Σ(f-½)² ≥ 0.
+    by_peers : float
+        β₀, see `peer_stretch`.
+    shrinkage : float
+        s > 0.
 
     Returns
     -------
     float
-        At least -1; 0 without resolved questions.
+        At least -1; β₀ without resolved questions.
 
     Examples
     --------
-    >>> stretch_factor(3.0, 25.0), stretch_factor(-40.0, 25.0)
-    (0.1, -1.0)
+    >>> stretch_factor(3.0, 25.0), stretch_factor(-40.0, 25.0), stretch_factor(0.0, 0.0, by_peers=0.5)
+    (0.1, -1.0, 0.5)
     """
-    return max(stretch_product / (stretch_square + _STRETCH_SHRINKAGE), -1.0)
+    return max((stretch_product + shrinkage * by_peers) / (stretch_square + shrinkage), -1.0)
 
 
 @checked(forecast=Numbers(low=0.0, high=1.0, error=ForecastRangeError), factor=Numbers(low=-1.0))

@@ -13,6 +13,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Round, RoundWithdrawn
 from stream_peer.feeds.facts import unpack
 from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.settings.feed.model import METHOD_VERSIONS, NEWEST_METHOD
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, stage, withdrawn
 
 QUESTIONS = [f"q{number}" for number in range(6)]
@@ -36,18 +37,22 @@ histories: st.SearchStrategy[list[FeedLogRecord]] = st.lists(
 )
 Question = Round | RoundWithdrawn | OutcomeRevealed
 methods = st.fixed_dictionaries(
-    {"vote_rule": st.sampled_from(["auto", "own-median"]), "loss": st.sampled_from(["squared", "log"])}
+    {
+        "vote_rule": st.sampled_from(["auto", "own-median"]),
+        "loss": st.sampled_from(["squared", "log"]),
+        "method_version": st.sampled_from(METHOD_VERSIONS),
+    }
 )
 
 
-def order_free(outputs: Sequence[Output]) -> dict[str, Any]:
+def order_free(outputs: Sequence[Output], *, mixes: bool = True) -> dict[str, Any]:
     """What another order of the same evidence may not change: of the last record of each key."""
     answers = newest(outputs, topics.REFERENCE_ANSWERS)
     losses = newest(outputs, topics.PEER_LOSSES)
     weights = newest(outputs, topics.WEIGHTS).get("f", {"experts": [], "resolved": 0.0})
     rates = newest(outputs, topics.ERROR_RATES).get("f", {})
     names = ["id", "questions", "coverage", "peer_loss", "outcome_loss", "resolved"]
-    if not weights["resolved"]:
+    if mixes and not weights["resolved"]:
         names.append("mix")
     moving = ("revision", "at", "error_rate", "settings", "trust")
     return {
@@ -72,16 +77,24 @@ def by_revision(outputs: Sequence[Output]) -> dict[tuple[str, bytes | None, int]
 
 
 @given(histories, methods)
-def test_sums_are_those_of_the_ledger_after_any_history(history: list[FeedLogRecord], method: dict[str, str]) -> None:
+def test_sums_are_those_of_the_ledger_after_any_history(history: list[FeedLogRecord], method: dict[str, Any]) -> None:
     feed_stage, _ = folded(log_of(history), stage(**method))
 
     assert feed_stage.agrees()
 
 
-@given(histories, st.randoms(use_true_random=False))
+@pytest.mark.parametrize(
+    ("method", "mixes"),
+    [
+        ({}, True),
+        ({"method_version": NEWEST_METHOD}, False),
+        ({"method_version": NEWEST_METHOD, "mixer": {"trust_prior": "off"}, "guard": "off"}, True),
+    ],
+    ids=["version-1", "trusted", "untrusted"],
+)
+@given(history=histories, random=st.randoms(use_true_random=False))
 def test_another_interleaving_leaves_order_free_outputs_as_they_are(
-    history: list[Question],
-    random: Any,
+    history: list[Question], random: Any, method: dict[str, Any], mixes: bool
 ) -> None:
     waiting: dict[str, list[Question]] = {}
     for event in history:
@@ -90,10 +103,10 @@ def test_another_interleaving_leaves_order_free_outputs_as_they_are(
     random.shuffle(order)
     interleaved = [waiting[question].pop(0) for question in order]
 
-    _, one = folded(log_of(history), stage(vote_rule="half"))
-    _, other = folded(log_of(interleaved), stage(vote_rule="half"))
+    _, one = folded(log_of(history), stage(vote_rule="half", **method))
+    _, other = folded(log_of(interleaved), stage(vote_rule="half", **method))
 
-    assert order_free(one.outputs) == order_free(other.outputs)
+    assert order_free(one.outputs, mixes=mixes) == order_free(other.outputs, mixes=mixes)
 
 
 @given(histories)

@@ -205,6 +205,12 @@ class Method:
         Whether the mixed forecast may be stretched, and selection weights made more alike where trust asks for it.
     finds_blocks : bool
         Whether blocks of experts are looked for, see `find_blocks`.
+    heeds_trust : bool
+        Whether trust sets the prior share of the peer mixer, and peers stretch the mix before outcomes do.
+    stretch_shrinkage : float
+        See `stretch_factor`.
+    pools : bool
+        Whether mixers weigh each expert by the regrets of its own questions, see `pooled_regrets`.
     """
 
     loss: ProperLoss = SQUARED
@@ -226,6 +232,9 @@ class Method:
     mixes: bool = True
     adjusts: bool = True
     finds_blocks: bool = False
+    heeds_trust: bool = False
+    stretch_shrinkage: float = 5.0
+    pools: bool = False
 
     @property
     def keeps_histograms(self) -> bool:

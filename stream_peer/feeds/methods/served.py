@@ -38,7 +38,9 @@ def default_method(settings: FeedSettings) -> Method:
     stays as it is for as long as it is served.
     """
     first = Method(LOSSES[settings.loss], settings.vote_rule)
-    return first if settings.method_version == 1 else replace(first, finds_blocks=True)
+    if settings.method_version == 1:
+        return first
+    return replace(first, finds_blocks=True, heeds_trust=True, stretch_shrinkage=2.5, pools=True)
 
 
 def _paper(settings: FeedSettings) -> Method:

@@ -7,6 +7,7 @@ from the sums that the reading was made of; once those have moved on, it refuses
 from collections.abc import Sequence
 
 import msgspec
+from msgspec.structs import replace
 
 from stream_peer.feeds.columns import FEED, UNIT, VOTE_RULES, VOTES, VoteRule
 from stream_peer.feeds.methods.method import Method
@@ -15,20 +16,24 @@ from stream_peer.feeds.reading.trust import VoteDependence, dependence_key, read
 from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
+    PeerTrust,
     learnt_rows_of,
-    mixing_key,
-    mixing_of,
     read_extent,
     rows_of,
+    shares_key,
+    shares_of,
+    stretch_of,
 )
 from stream_peer.feeds.sums import Sums
-from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
+from stream_peer.numerics.agreement import agreement_evidence
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unchecked
 from stream_peer.numerics.dependence import RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 
 _ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")
 _YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
+_PAIR, _PAIR2 = ([FEED.at(name, rule) for rule in VOTE_RULES] for name in ("pair", "pair2"))
 _NET_DIFFERENCE, _NET_SQUARE = FEED.at("net_difference"), FEED.at("net_square")
 
 
@@ -50,7 +55,9 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     all_rates : tuple of Rates
         Error rates of the vote rules that are used, that in force first.
     mixing : Mixing
-        Shares of the mixers, and stretch; ``mixing_key``: what they depend on.
+        Shares of the mixers, and stretch; ``shares_key``: the sums that the shares depend on.
+    peer_trust : PeerTrust
+        How far the agreement of experts was heeded.
     mean_voters : float or None
         Independent voters a question; None before the first.
     next_vote_rule : VoteRule
@@ -69,7 +76,8 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     rule: int
     all_rates: tuple[Rates, ...]
     mixing: Mixing
-    mixing_key: Sequence[int]
+    shares_key: Sequence[int]
+    peer_trust: PeerTrust
     mean_voters: float | None
     next_vote_rule: VoteRule
     dependence: VoteDependence
@@ -104,6 +112,12 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         """How much the feed has seen, with so many experts."""
         return read_extent(self.feed_sums, n_experts)
 
+    @property
+    def agreement(self) -> float:
+        """How sure it is that votes agree more than by chance, under any vote rule: see `agreement_evidence`."""
+        pair, pair2 = (sum(self.feed_sums[at] for at in places) * UNIT for places in (_PAIR, _PAIR2))
+        return unchecked(agreement_evidence)(pair, pair2)
+
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
         feed_sums = self.feed_sums
@@ -121,7 +135,13 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
 
 
 def read_sums(
-    sums: Sums, outcomes: int, vote_rule: VoteRule, settings: FeedSettings, method: Method, known: Reading | None
+    sums: Sums,
+    outcomes: int,
+    vote_rule: VoteRule,
+    settings: FeedSettings,
+    method: Method,
+    peer_trust: PeerTrust,
+    known: Reading | None,
 ) -> Reading:
     """The reading of sums under a vote rule.
 
@@ -131,11 +151,14 @@ def read_sums(
     rule = VOTE_RULES.index(vote_rule)
     if known is not None and (known.settings is not settings or known.rule != rule):
         known = None
-    if known is not None and known.sums is sums and known.version == sums.version:
-        return known
     feed_sums = sums.feed
+    if known is not None and known.sums is sums and known.version == sums.version:
+        if known.peer_trust == peer_trust:
+            return known
+        mixing = _mixing(sums.feed, known.shares_key, settings, method, peer_trust, None)
+        return replace(known, mixing=mixing, peer_trust=peer_trust)
     rates = tuple([read_rates(feed_sums, used, settings.confidence, method) for used in used_rules(feed_sums, rule)])
-    key, votes = mixing_key(feed_sums), dependence_key(sums, rule)
+    key, votes = shares_key(feed_sums), dependence_key(sums, rule)
     asked, voters, unit = feed_sums[_ASKED], VOTES * feed_sums[_VOTERS], UNIT * VOTES
     return Reading(
         sums,
@@ -145,8 +168,9 @@ def read_sums(
         method,
         rule,
         rates,
-        known.mixing if known is not None and known.mixing_key == key else mixing_of(key, settings.mixer, method),
+        _mixing(feed_sums, key, settings, method, peer_trust, known),
         key,
+        peer_trust,
         round(voters / asked, _VOTERS_DECIMALS) if asked else None,
         next_vote_rule(vote_rule, feed_sums[_YES] * unit, feed_sums[_VOTES] * unit)
         if method.vote_rule == "auto"
@@ -155,3 +179,19 @@ def read_sums(
         votes,
         known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
     )
+
+
+def _mixing(
+    feed_sums: Sequence[int],
+    key: Sequence[int],
+    settings: FeedSettings,
+    method: Method,
+    peer_trust: PeerTrust,
+    known: Reading | None,
+) -> Mixing:
+    """Shares of the mixers and stretch; the shares are those that are known, if all that they depend on is the same."""
+    if known is not None and (known.shares_key, known.peer_trust) == (key, peer_trust):
+        shares = known.mixing.shares
+    else:
+        shares = shares_of(key, settings.mixer, method, peer_trust)
+    return Mixing(shares, stretch_of(feed_sums, settings.mixer, method, peer_trust))

@@ -10,6 +10,7 @@ from stream_peer.events.outputs import TrustState
 from stream_peer.feeds.columns import EXPERT, SCALE, UNIT
 from stream_peer.feeds.methods.method import Evidence, Method
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
+from stream_peer.feeds.reading.weights import PeerTrust
 from stream_peer.feeds.sums import Sums
 from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, DependenceSums
@@ -335,7 +336,47 @@ def next_shrink(before: float, state: TrustState, method: Method) -> float:
         In [0, 1].
     """
     target = SHRINK.get(state, 0.0) if method.adjusts else 0.0
-    return round(min(max(target, before - SHRINK_STEP), before + SHRINK_STEP), 12)
+    return _towards(target, before, SHRINK_STEP)
+
+
+PEER_TRUST: Mapping[TrustState, PeerTrust] = {
+    "ok": PeerTrust(2.0, 1.0),
+    "warming-up": PeerTrust(1.0, 0.5),
+    "low-evidence": PeerTrust(1.0, 0.0),
+    "dependent": PeerTrust(1.0, 0.0),
+    "contradicted": PeerTrust(0.25, 0.0),
+    "uninformative": PeerTrust(0.0, 0.0),
+}
+"""How far the agreement of experts is heeded. Only where they err independently does it say how bold the mix may be."""
+
+PEER_STEP = 0.05
+"""By how much the prior share of the peer mixer, and the part of the stretch that counts, move at most a record."""
+
+
+def next_peer_trust(before: PeerTrust, state: TrustState, evidence: float, prior_peer: float) -> PeerTrust:
+    """How far the agreement of experts is heeded after a record that changed a question.
+
+    It moves towards that of the state, as far as votes agree more than by chance, by at most .05.
+
+    Parameters
+    ----------
+    before : PeerTrust
+    state : TrustState
+    evidence : float
+        In [0, 1], see `agreement_evidence`.
+    prior_peer : float
+        The prior share of the settings, which is multiplied.
+    """
+    goal = PEER_TRUST[state]
+    step = PEER_STEP / max(prior_peer, PEER_STEP)
+    return PeerTrust(
+        _towards(evidence * goal.prior, before.prior, step),
+        _towards(evidence * goal.stretch, before.stretch, PEER_STEP),
+    )
+
+
+def _towards(goal: float, before: float, step: float) -> float:
+    return round(min(max(goal, before - step), before + step), 12)
 
 
 def certifies(state: TrustState) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method, Path, Situation
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_estimate
+from stream_peer.numerics.agreement import peer_stretch
 from stream_peer.numerics.answers import team_numbers
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, unchecked
 from stream_peer.numerics.certificate import live_bounds, noise_boundary
@@ -32,6 +33,7 @@ _SUREST = 1.0 - 2.0**-53
 _unit_peer_loss, _unbiased_peer_loss = unchecked(unit_peer_loss), unchecked(unbiased_peer_loss)
 _noise_boundary, _live_bounds = unchecked(noise_boundary), unchecked(live_bounds)
 _interval_ends, _stretch_factor = unchecked(interval_ends), unchecked(stretch_factor)
+_peer_stretch = unchecked(peer_stretch)
 _outer_weights, _ada_normal_hedge = unchecked(outer_weights), unchecked(ada_normal_hedge)
 _softmax = unchecked(softmax)
 _ada_normal_hedge_logs = unchecked(ada_normal_hedge_logs)
@@ -70,21 +72,66 @@ class Mixing(msgspec.Struct, frozen=True, gc=False):
     stretch: float
 
 
-def mixing_key(feed_sums: Sequence[int]) -> Sequence[int]:
-    """The sums of a feed that the shares of the mixers and the stretch depend on; only outcomes change them."""
-    return feed_sums[FEED.span("peer_peer", "stretch_square")]
+class PeerTrust(NamedTuple):
+    """How far the agreement of experts is heeded. It moves with trust, see ``next_peer_trust``.
+
+    Attributes
+    ----------
+    prior : float
+        By which the prior share of the peer mixer is multiplied.
+    stretch : float
+        How much of the stretch counts that peers ask for.
+    """
+
+    prior: float = 0.0
+    stretch: float = 0.0
 
 
-def mixing_of(key: Sequence[int], mixer: MixerSettings, method: Method) -> Mixing:
-    """Shares of the mixers, and stretch; ``key``: the sums that they depend on, see ``mixing_key``."""
-    pp, ps, pf, ss, sf, ff, pe, se, fe, product, square = [amount * UNIT for amount in key]
-    stretch = _stretch_factor(product, square) if method.adjusts else 0.0
+def shares_key(feed_sums: Sequence[int]) -> Sequence[int]:
+    """The sums of a feed that the shares of the mixers depend on, besides trust; only outcomes change them."""
+    return feed_sums[FEED.span("peer_peer", "fast_error")]
+
+
+def shares_of(
+    key: Sequence[int], mixer: MixerSettings, method: Method, trust: PeerTrust
+) -> tuple[float, float, float, float]:
+    """Shares of the mixers; ``key``: the sums that they depend on, see ``shares_key``."""
     if not method.mixes:
-        return Mixing((0.0, 1.0, 0.0, 0.0), stretch)
+        return 0.0, 1.0, 0.0, 0.0
+    pp, ps, pf, ss, sf, ff, pe, se, fe = [amount * UNIT for amount in key]
     second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
     prior = mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast
+    if method.heeds_trust and mixer.trust_prior == "on":
+        prior = _trusted_prior(prior, trust.prior)
     mean, peer, slow, fast = _outer_weights(second, (pe, se, fe), prior).round(DECIMALS).tolist()
-    return Mixing((mean, peer, slow, fast), stretch)
+    return mean, peer, slow, fast
+
+
+LARGEST_PEER_PRIOR = 0.9
+"""No trust gives the peer mixer a larger prior share, unless the settings do: else outcomes could take none away."""
+
+
+def _trusted_prior(prior: tuple[float, float, float, float], factor: float) -> tuple[float, float, float, float]:
+    """The priors with that of the peer mixer multiplied, and the others in proportion."""
+    mean, peer, slow, fast = prior
+    others = mean + slow + fast
+    if not others:
+        return prior
+    trusted = min(factor * peer, max(LARGEST_PEER_PRIOR, peer))
+    scale = (1.0 - trusted) / others
+    return scale * mean, trusted, scale * slow, scale * fast
+
+
+def stretch_of(feed_sums: Sequence[int], mixer: MixerSettings, method: Method, trust: PeerTrust) -> float:
+    """The stretch that outcomes ask for, shrunk towards what peers ask for as far as they are trusted."""
+    if not method.adjusts:
+        return 0.0
+    product, square = [amount * UNIT for amount in feed_sums[FEED.span("stretch_product", "stretch_square")]]
+    by_peers = 0.0
+    if trust.stretch and method.heeds_trust and mixer.trust_prior == "on":
+        rounds, level, cross, size = [amount * UNIT for amount in feed_sums[FEED.span("agreed", "agreed_square")]]
+        by_peers = round(trust.stretch * _peer_stretch(rounds, level, cross, max(size, 0.0)), DECIMALS)
+    return _stretch_factor(product, square, by_peers, method.stretch_shrinkage)
 
 
 class ExpertWeights(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -150,7 +197,7 @@ def read_weights(
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
-    weights = _softmax(_log_weights(columns, rates, mixer))
+    weights = _softmax(_log_weights(columns, rates, mixer, pooled=method.pools))
     if method.select is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     if mixer.uniform_share:
@@ -166,7 +213,7 @@ def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
     return alike, alike
 
 
-def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings) -> FloatArray:
+def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings, *, pooled: bool) -> FloatArray:
     """Logarithms, unscaled, of the default weights: ``select``, ``peer``, and with outcomes of the truth mixers."""
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
     compared = columns[_COMPARED]
@@ -177,6 +224,7 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
         columns[_SCORED] + compared,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
+        pooled=pooled,
     )
     n_experts = len(peer)
     if not np.count_nonzero(compared):
@@ -188,7 +236,8 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
     hedged[1, 0], hedged[1, 1] = absolute, columns[_FAST_ABSOLUTE]
     logs = np.empty((4, n_experts))
     logs[0::3] = _ada_normal_hedge_logs(hedged[0], hedged[1])
-    logs[1], logs[2] = peer, truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate)
+    logs[1] = peer
+    logs[2] = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate, pooled=pooled)
     return logs
 
 
@@ -436,8 +485,12 @@ def published_weights(
     of the plain mean is not shared by them: the net is there for the case that all of this does harm.
     """
     select = selection_published(weights.select, shrink, groups)
+    return PublishedWeights(published_mix(weights, mixing, net_share, groups), select)
+
+
+def published_mix(weights: ExpertWeights, mixing: Mixing, net_share: float, groups: IntArray | None) -> FloatArray:
+    """The weights to combine forecasts with, as they are published."""
     if groups is None:
-        return PublishedWeights(mixing_weights(weights, mixing, net_share), select)
+        return mixing_weights(weights, mixing, net_share)
     shared = shared_by_groups(mixing_weights(weights, mixing, 0.0), groups)
-    mix = ((1.0 - net_share) * shared + net_share / len(shared)).round(DECIMALS)
-    return PublishedWeights(mix, select)
+    return ((1.0 - net_share) * shared + net_share / len(shared)).round(DECIMALS)

@@ -129,6 +129,7 @@ class MixerSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fi
     peer_rate: PositiveRate = 24.0
     truth_rate: PositiveRate = 24.0
     nominal_error_rate: Annotated[float, msgspec.Meta(ge=0.0, lt=0.5)] = 0.35
+    trust_prior: Literal["on", "off"] = "on"
 
 
 class TrustSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -157,7 +158,10 @@ class ShadowSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
         >>> ShadowSettings(name="eager").id == ShadowSettings(name="eager", stretch=False).id
         False
         """
-        content = msgspec.json.encode(self, order="deterministic")
+        plain = msgspec.to_builtins(self)
+        if self.mixer.trust_prior == MixerSettings().trust_prior:
+            del plain["mixer"]["trust_prior"]  # shadows of before there was this setting keep their numbers
+        content = msgspec.json.encode(plain)
         return int.from_bytes(hashlib.blake2b(content, digest_size=8).digest(), "little", signed=True)
 
 

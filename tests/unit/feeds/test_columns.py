@@ -10,7 +10,17 @@ from msgspec.structs import replace
 
 from stream_peer import feeds
 from stream_peer.events.feed_log import Verdict
-from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES, Evidence, Layout, evaluated_span
+from stream_peer.feeds.columns import (
+    BLOCK,
+    EXPERT,
+    FEED,
+    NEW_OF_FEED,
+    SHADOW,
+    VOTE_RULES,
+    Evidence,
+    Layout,
+    evaluated_span,
+)
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
@@ -41,9 +51,13 @@ def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
         for block in range(25)
         for name in BLOCK.names(by_rule=True)
     ]
-    names = ",".join([*named(EXPERT), *of_feed[:behind], *of_votes, *of_feed[behind:], *named(SHADOW)])
 
-    assert hashlib.sha256(names.encode()).hexdigest()[:16] == "7972b40221c7e141"
+    def digest(last: int) -> str:
+        names = ",".join([*named(EXPERT), *of_feed[:behind], *of_votes, *of_feed[behind:last], *named(SHADOW)])
+        return hashlib.sha256(names.encode()).hexdigest()[:16]
+
+    assert digest(-NEW_OF_FEED) == "7972b40221c7e141", "what version 1 of the method fills"
+    assert digest(FEED.size) == "12230856992013d0"
 
 
 @pytest.mark.parametrize("evidence", ["open", 0, 1])

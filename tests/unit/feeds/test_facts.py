@@ -7,6 +7,7 @@ import pytest
 
 from stream_peer.feeds.facts import Facts, boundary_of, losses_of, mix_of, unpack
 from stream_peer.feeds.shadow_mixers import ShadowForecast
+from stream_peer.numerics.agreement import CrossAgreement
 from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 WHOLE = {"rule": 1, "counts": 1, "final": 1, "answer": 1, "tie": 1, "groups": 26, "half_voters": 7, "half_yes": 4}
@@ -71,6 +72,20 @@ def test_packed_facts_come_back_bit_for_bit(thresholds: list[float] | None) -> N
     assert _plain(again) == _plain(msgspec.structs.replace(facts, expert_losses=None))
     np.testing.assert_array_equal(losses_of(again, METHOD), facts.expert_losses)
     assert len(facts.pack()) <= 50 * 21 + 300
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_an_agreement_is_stored_behind_what_the_release_before_stored(
+    case: tuple[int, tuple[float, ...], tuple[float, ...], bytes],
+) -> None:
+    former = stored(*case)
+    facts = msgspec.structs.replace(unpack(former), agreement=CrossAgreement(0.25, -0.125))
+
+    packed = facts.pack()
+
+    assert packed == former + struct.pack("<2d", 0.25, -0.125)
+    assert (unpack(packed).agreement, unpack(packed).shadows) == (facts.agreement, facts.shadows)
+    assert unpack(former).agreement is None
 
 
 def _plain(facts: Facts) -> dict[str, Any]:

@@ -43,4 +43,6 @@ def test_mix_is_kept_while_nothing_is_resolved() -> None:
         {"id": "ann", "questions": 3.0, "coverage": 1.0, "peer_loss": 0.1, "mix": 0.5},
     ]
     assert "mix" not in resolved["experts"][0]
+    trusted = order_free(topics.WEIGHTS, {**WEIGHTS, "experts": [EXPERT]}, mixes=False)
+    assert trusted["experts"] == [{"id": "ann", "questions": 3.0, "coverage": 1.0, "peer_loss": 0.1}]
     assert "certificate" not in resolved

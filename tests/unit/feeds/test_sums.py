@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.feeds.columns import EXPERT, FEED
+from stream_peer.feeds.columns import EXPERT, FEED, NEW_OF_FEED
 from stream_peer.feeds.sums import BINS, VOTES_SHAPE, Binned, Contribution, Sums, fixed
 
 
@@ -75,6 +75,18 @@ def test_stored_sums_come_back_bit_for_bit() -> None:
     assert Sums.from_bytes(sums.to_bytes(6), 8).equals(sums)
     assert Sums(6).to_bytes(6) == b""
     assert Sums.from_bytes(b"", 6).is_zero()
+
+
+def test_sums_of_version_1_are_stored_as_the_release_before_stored_them() -> None:
+    former, sums = Sums(6), Sums(6)
+    former.add(random_contribution(np.random.default_rng(3), 6))
+    former.feed[-NEW_OF_FEED:] = [0] * NEW_OF_FEED
+    sums.add(random_contribution(np.random.default_rng(3), 6))
+    sums.feed[-NEW_OF_FEED:] = [1, 2, 3, 4]
+
+    assert len(sums.to_bytes(6)) - len(former.to_bytes(6)) == 8 * NEW_OF_FEED
+    assert Sums.from_bytes(former.to_bytes(6), 8).equals(former)
+    assert Sums.from_bytes(sums.to_bytes(6), 8).equals(sums)
 
 
 def test_copied_sums_are_independent() -> None:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.mixers import SideBySide, logit_mean, mixers_side_by_side
+from stream_peer.numerics.mixers import SideBySide, logit_mean, mixers_side_by_side, peer_mixer_logs, pooled_regrets
 from stream_peer.numerics.outer_layer import outer_weights, safety_net_step, stretch_factor, stretched
 from tests.reference.plain_formulas import peer_mixer, truth_slow
 
@@ -33,6 +33,41 @@ def test_the_peer_mixer_follows_the_regret_a_question_of_forty_more() -> None:
 
     np.testing.assert_allclose(weights, plain / plain.sum(), rtol=1e-12)
     np.testing.assert_allclose(shared, 0.5 / 3 + 0.5 * weights, rtol=1e-12)
+
+
+def test_pooled_regrets_are_those_of_own_questions_and_forty_of_an_average_expert() -> None:
+    regrets, counts = np.array([9.0, -3.0, 0.0]), np.array([80.0, 20.0, 0.0])
+
+    pooled = pooled_regrets(regrets, counts, 40.0)
+
+    np.testing.assert_allclose(pooled, [(9.0 + 2.4) / 120.0, (-3.0 + 2.4) / 60.0, 0.06], rtol=1e-12)
+    np.testing.assert_array_equal(pooled_regrets(np.zeros(2), np.zeros(2), 40.0), np.zeros(2))
+
+
+def test_an_expert_that_answers_much_is_not_charged_for_it_under_pooled_regrets() -> None:
+    """Nearly everybody's regret is a little negative; the one who answered nine hundred has the smallest."""
+    counts = np.array([900.0, 100.0, 100.0])
+    mix_answer = np.array([0.04, 0.06, 0.06]) * counts
+    terms = np.zeros(3), np.zeros(3), mix_answer, counts
+
+    former = peer_mixer_logs(*terms, nominal=0.35, rate=24.0)
+    pooled = peer_mixer_logs(*terms, nominal=0.35, rate=24.0, pooled=True)
+
+    assert former.argmin() == 0
+    assert pooled.argmax() == 0
+
+
+def test_pooled_regrets_side_by_side_are_those_of_each_mixer() -> None:
+    sums, counts = np.array([[1.0, -2.0], [0.3, 0.1], [0.2, 0.6], [3.0, -1.0]]), np.array([30.0, 2.0])
+    known = np.array([4.0, 0.0])
+
+    peer, slow = mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [20.0]), sums, counts, known)
+
+    level, slope, answer = sums[:3]
+    expected = np.exp(peer_mixer_logs(level, slope, answer, counts, nominal=0.35, rate=24.0, pooled=True))
+    np.testing.assert_allclose(peer, expected / expected.sum(), rtol=1e-12)
+    expected = np.exp(20.0 * pooled_regrets(sums[3], known, 10.0))
+    np.testing.assert_allclose(slow, expected / expected.sum(), rtol=1e-12)
 
 
 def test_the_linearised_peer_regret_favours_the_better_expert() -> None:

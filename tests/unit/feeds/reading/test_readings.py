@@ -8,16 +8,18 @@ from stream_peer.feeds.reading.rates import read_rates
 from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
+    PeerTrust,
     counted_questions,
     mixed,
-    mixing_key,
-    mixing_of,
     mixing_weights,
     read_certificate,
     read_records,
     read_regret,
     read_weights,
     selection_weights,
+    shares_key,
+    shares_of,
+    stretch_of,
 )
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
 from stream_peer.numerics.losses import LOG
@@ -26,15 +28,51 @@ from tests.unit.feeds.sample_sums import agreeing, expert_sums, feed_sums
 
 MIXER = MixerSettings()
 METHOD = Method()
+HEEDS = Method(heeds_trust=True, stretch_shrinkage=2.5)
 EXTENT = Extent(experts=2, questions=9.0, gaps=0.0)
 
 
 def test_the_mixers_have_their_prior_shares_until_an_outcome_is_known() -> None:
-    mixing = mixing_of(mixing_key(agreeing(1000)), MIXER, METHOD)
+    assert shares_of(shares_key(agreeing(1000)), MIXER, METHOD, PeerTrust()) == (0.4, 0.35, 0.15, 0.1)
+    assert stretch_of(agreeing(1000), MIXER, METHOD, PeerTrust()) == 0.0
+    assert shares_key(agreeing(1000)) == shares_key(agreeing(5))
+    assert shares_key(agreeing(5)) != shares_key(feed_sums(peer_error=0.1))
 
-    assert mixing == Mixing((0.4, 0.35, 0.15, 0.1), 0.0)
-    assert mixing_key(agreeing(1000)) == mixing_key(agreeing(5))
-    assert mixing_key(agreeing(5)) != mixing_key(feed_sums(peer_error=0.1))
+
+@pytest.mark.parametrize(
+    ("factor", "shares"),
+    [(0.0, (8 / 13, 0.0, 3 / 13, 2 / 13)), (1.0, (0.4, 0.35, 0.15, 0.1)), (2.0, (2.4 / 13, 0.7, 0.9 / 13, 0.6 / 13))],
+)
+def test_trust_multiplies_the_prior_share_of_the_peer_mixer_and_the_others_keep_their_ratios(
+    factor: float, shares: tuple[float, ...]
+) -> None:
+    key, trusted = shares_key(agreeing(1000)), PeerTrust(factor, 1.0)
+
+    assert shares_of(key, MIXER, HEEDS, trusted) == pytest.approx(shares, abs=1e-12)
+    assert shares_of(key, MixerSettings(trust_prior="off"), HEEDS, trusted) == (0.4, 0.35, 0.15, 0.1)
+    assert shares_of(key, MIXER, METHOD, trusted) == (0.4, 0.35, 0.15, 0.1)
+
+
+def test_trust_leaves_the_other_mixers_a_tenth_unless_the_settings_leave_them_less() -> None:
+    key = shares_key(agreeing(1000))
+    large = MixerSettings(prior_mean=0.2, prior_peer=0.6, prior_truth_slow=0.1, prior_truth_fast=0.1)
+    whole = MixerSettings(prior_mean=0.0, prior_peer=1.0, prior_truth_slow=0.0, prior_truth_fast=0.0)
+
+    assert shares_of(key, large, HEEDS, PeerTrust(2.0)) == pytest.approx((0.05, 0.9, 0.025, 0.025), abs=1e-12)
+    assert shares_of(key, whole, HEEDS, PeerTrust(2.0)) == (0.0, 1.0, 0.0, 0.0)
+
+
+def test_peers_stretch_the_mix_as_far_as_they_are_trusted_until_outcomes_do() -> None:
+    agreed = {"agreed": 100.0, "agreed_level": 4.0, "agreed_cross": 4.0, "agreed_square": 4.0}
+    sums = feed_sums(**agreed)
+
+    assert stretch_of(sums, MIXER, HEEDS, PeerTrust(1.0, 1.0)) == pytest.approx(2 / 3)
+    assert stretch_of(sums, MIXER, HEEDS, PeerTrust(1.0, 0.5)) == pytest.approx(1 / 3)
+    assert stretch_of(sums, MIXER, HEEDS, PeerTrust(1.0, 0.0)) == 0.0
+    assert stretch_of(sums, MIXER, METHOD, PeerTrust(1.0, 1.0)) == 0.0
+    assert stretch_of(sums, MixerSettings(trust_prior="off"), HEEDS, PeerTrust(1.0, 1.0)) == 0.0
+    told = feed_sums(**agreed, stretch_product=-1.0, stretch_square=7.5)
+    assert stretch_of(told, MIXER, HEEDS, PeerTrust(1.0, 1.0)) == pytest.approx((-1 + 2.5 * 2 / 3) / 10)
 
 
 def test_weights_prefer_those_with_regret_against_them() -> None:

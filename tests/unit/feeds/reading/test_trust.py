@@ -1,9 +1,23 @@
+from itertools import pairwise
+
 import pytest
 
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
-from stream_peer.feeds.reading.trust import SHRINK, SHRINK_STEP, NamedGroup, Signs, certifies, next_shrink, next_trust
+from stream_peer.feeds.reading.trust import (
+    PEER_STEP,
+    PEER_TRUST,
+    SHRINK,
+    SHRINK_STEP,
+    NamedGroup,
+    Signs,
+    certifies,
+    next_peer_trust,
+    next_shrink,
+    next_trust,
+)
+from stream_peer.feeds.reading.weights import PeerTrust
 from stream_peer.numerics.dependence import Dependence, RankAgreement
 from stream_peer.numerics.error_rates import Contradiction, ErrorRate, RevealShift
 from stream_peer.settings.feed.model import FeedSettings, TrustSettings
@@ -303,6 +317,26 @@ def test_shrinking_moves_by_a_step_a_record_towards_the_share_of_the_state_and_b
     assert max(abs(after - before) for before, after in zip([0.0, *path], path, strict=False)) <= SHRINK_STEP + 1e-12
     assert (path[14], path[34], path[-1]) == (SHRINK["dependent"], SHRINK["uninformative"], 0.0)
     assert path[17] == 0.25
+
+
+def test_heeding_moves_the_prior_share_by_a_step_a_record_towards_that_of_the_state() -> None:
+    states = [*["warming-up"] * 12, *["ok"] * 20, *["dependent"] * 20, *["contradicted"] * 20, *["uninformative"] * 9]
+    trust, path = PeerTrust(), list[PeerTrust]()
+    for state in states:
+        path.append(trust := next_peer_trust(trust, state, 1.0, 0.35))  # type: ignore[arg-type] # of a list
+
+    shares = [0.0, *(0.35 * trusted.prior for trusted in path)]
+    steps = [abs(after - before) for before, after in pairwise(shares)]
+    stretches = [abs(after.stretch - before.stretch) for before, after in pairwise(path)]
+    assert max(*steps, *stretches) <= PEER_STEP + 1e-9
+    assert [path[at] for at in (11, 31, 51, 71, 80)] == [
+        *(PEER_TRUST[state] for state in ("warming-up", "ok", "dependent", "contradicted", "uninformative"))
+    ]
+
+
+def test_votes_that_agree_by_chance_are_not_heeded_in_any_state() -> None:
+    for state in PEER_TRUST:
+        assert next_peer_trust(PeerTrust(), state, 0.0, 0.35) == PeerTrust(0.0, 0.0)
 
 
 def test_only_alarms_shrink_and_never_under_the_preset_paper() -> None:

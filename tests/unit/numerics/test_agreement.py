@@ -1,0 +1,62 @@
+"""What the agreement of experts says about the mix, on experts whose errors are known."""
+
+import numpy as np
+import pytest
+
+from stream_peer.numerics.agreement import agreement_evidence, cross_agreement, peer_stretch
+from stream_peer.numerics.arguments import FloatArray
+
+EVEN = np.full(3, 1.0 / 3.0)
+
+
+def test_a_single_voter_agrees_with_nobody() -> None:
+    assert cross_agreement(np.array([0.9]), np.ones(1)) is None
+    assert cross_agreement(np.array([0.9, 0.8]), np.full(2, 0.5), np.array([4, 4])) is None
+
+
+def test_a_forecast_that_has_all_weight_agrees_with_the_others_alone() -> None:
+    found = cross_agreement(np.array([1.0, 0.5, 0.0]), np.array([1.0, 0.0, 0.0]))
+
+    assert found == pytest.approx((-1 / 12, -0.125))
+
+
+def test_copies_in_a_team_are_one_voter() -> None:
+    one = cross_agreement(np.array([0.9, 0.3, 0.6]), EVEN)
+    copied = cross_agreement(np.array([0.9, 0.9, 0.3, 0.6]), np.array([1, 1, 2, 2]) / 6.0, np.array([7, 7, -1, -1]))
+
+    assert copied == pytest.approx(one)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_votes_that_are_coins_are_no_evidence(seed: int) -> None:
+    products = [pair for pair, _ in _agreements(np.random.default_rng(seed), np.full(7, 0.5), 400)]
+
+    assert agreement_evidence(sum(products), sum(pair * pair for pair in products)) < 0.9
+    assert agreement_evidence(40.0, 16.0) == 1.0
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_the_stretch_by_peers_is_that_of_outcomes_if_experts_err_independently(seed: int) -> None:
+    random, errors = np.random.default_rng(seed), np.linspace(0.15, 0.4, 12)
+    outcomes = random.integers(0, 2, 4000)
+    right = random.random((4000, 12)) >= errors
+    forecasts = np.where(right, outcomes[:, None], 1 - outcomes[:, None]).astype(np.float64)
+    weights = np.linspace(2.0, 1.0, 12) / 18.0
+    rounds = [cross_agreement(forecast, weights) for forecast in forecasts]
+    mixed = forecasts @ weights - 0.5
+    by_outcomes = float(((outcomes - 0.5) * mixed).sum() / (mixed * mixed).sum()) - 1.0
+
+    level, cross = np.sum([one for one in rounds if one], axis=0)
+
+    assert peer_stretch(4000.0, level, cross, float((mixed * mixed).sum())) == pytest.approx(by_outcomes, abs=0.06)
+
+
+def test_the_stretch_by_peers_is_at_most_1() -> None:
+    assert peer_stretch(100.0, 0.01, 4.0, 1.0) == 1.0
+
+
+def _agreements(random: np.random.Generator, errors: FloatArray, questions: int) -> list[tuple[float, float]]:
+    votes = np.where(random.random((questions, len(errors))) < errors, -1.0, 1.0)
+    size = len(errors)
+    products = (votes.sum(axis=1) ** 2 - size) / (size * (size - 1))
+    return [(float(product), 0.0) for product in products]
