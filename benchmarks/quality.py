@@ -25,15 +25,20 @@ from benchmarks.quality_page import (
     COVERED,
     METHODS,
     Ratios,
+    Worlds,
     by_set,
     of_attack,
     of_doubts,
     of_intervals,
+    of_worlds,
     reached,
     summary,
 )
 from benchmarks.quality_rivals import best_expert, dawid_skene, gradient_boa, squared_losses
 from benchmarks.quality_sets import Run, data_sets, name_of, run_as_it_is, run_as_one
+from benchmarks.quality_worlds import KINDS, ratio_of
+from benchmarks.quality_worlds import LEVELS as LEVELS_OF_WORLDS
+from benchmarks.quality_worlds import SEEDS as WORLDS
 from stream_peer.serve.terminal import progress_bar
 
 LEVELS = (0.0, 0.02, 0.1, 0.3, 1.0)
@@ -73,6 +78,7 @@ class Result(NamedTuple):
     by_level: Mapping[float, Ratios]
     as_it_is: Ratios
     doubts: Mapping[str, Doubt]
+    worlds: Worlds
     coverage: Coverage
     attack: Attack
     skene: str
@@ -140,10 +146,22 @@ def measured(paths: Sequence[Path], seeds: int, processes: int) -> Result:
         by_level,
         {name: found[Task(path, AS_IT_IS)].ratios for name, path in names.items()},
         doubts,
+        simulated(WORLDS, processes),
         interval_coverage(),
         clone_attack(),
         next(iter(ends.values()))[0].skene,
     )
+
+
+def simulated(seeds: int, processes: int) -> Worlds:
+    """The ratios of simulated worlds."""
+    tasks = [(kind, seed, level) for kind in KINDS for level in LEVELS_OF_WORLDS for seed in range(seeds)]
+    with ProcessPoolExecutor(processes) as pool:
+        ratios = pool.map(ratio_of, *zip(*tasks, strict=True))
+    found: dict[tuple[str, float], list[float]] = {}
+    for (kind, _, level), ratio in zip(tasks, ratios, strict=True):
+        found.setdefault((kind, level), []).append(ratio)
+    return found
 
 
 @contextmanager
@@ -165,6 +183,7 @@ def page(result: Result) -> tuple[list[str], bool]:
     """The tables, and whether every figure holds."""
     figures, held = reached(result.by_level)
     doubts, warned = of_doubts(result.doubts)
+    worlds, simulated_well = of_worlds(result.worlds)
     total = sum(result.questions.values())
     lines = [
         f"{len(result.questions)} sets, {total:,} questions; 2, 10 and 30 % each by {result.seeds} draws, whose ratios",
@@ -180,6 +199,12 @@ def page(result: Result) -> tuple[list[str], bool]:
         "",
         *by_set(result.by_level, result.as_it_is),
         "",
+        "## Simulated worlds",
+        "",
+        f"Geometric mean over {WORLDS} worlds of each kind, by share of outcomes revealed.",
+        "",
+        *worlds,
+        "",
         "## Error rates",
         "",
         *of_intervals(result.coverage),
@@ -191,10 +216,18 @@ def page(result: Result) -> tuple[list[str], bool]:
         *of_attack(result.attack),
     ]
     covered = result.coverage.share >= COVERED
-    return lines, held and warned and covered and result.attack.holds
+    return lines, held and warned and simulated_well and covered and result.attack.holds
 
 
 _SKENE = {"crowd-kit": "crowd-kit's", "own": "an own small form of it, since crowd-kit is not installed"}
+
+
+def _plain(worlds: Worlds) -> dict[str, dict[str, list[float]]]:
+    """By kind and level."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for (kind, level), ratios in worlds.items():
+        found.setdefault(kind, {})[f"{level:g}"] = list(ratios)
+    return found
 
 
 def write(file: Path, lines: Sequence[str]) -> None:
@@ -221,7 +254,11 @@ def main() -> int:
         parser.error(f"no such data sets in {options.directory}")
     result = measured(paths, options.seeds, options.processes)
     lines, holds = page(result)
-    print(json.dumps({**result._asdict(), "holds": holds}) if options.json else "\n".join(lines))
+    print(
+        json.dumps({**result._asdict(), "worlds": _plain(result.worlds), "holds": holds})
+        if options.json
+        else "\n".join(lines)
+    )
     if not options.json:
         print(f"\nthe figures {'hold' if holds else 'do not hold'}")
     if options.write:

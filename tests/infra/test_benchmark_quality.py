@@ -7,9 +7,10 @@ import pytest
 
 from benchmarks.quality import END, START, tasks_of, write
 from benchmarks.quality_checks import Attack, Doubt
-from benchmarks.quality_page import HIGHEST, METHODS, by_set, of_doubts, reached, summary, table
+from benchmarks.quality_page import HIGHEST, METHODS, by_set, of_doubts, of_worlds, reached, summary, table
 from benchmarks.quality_rivals import best_expert, expectation_maximization, gradient_boa, squared_losses
 from benchmarks.quality_sets import Question, data_sets
+from benchmarks.quality_worlds import KINDS, LEVELS, NOISE, ratio_of, world_of
 
 
 def questions(count: int = 300) -> list[Question]:
@@ -46,6 +47,31 @@ def test_the_best_expert_is_the_best_in_hindsight() -> None:
     losses = [squared_losses(np.array([q.forecasts[place] for q in known]), known) for place in range(7)]
 
     assert squared_losses(best_expert(known), known) == min(losses)
+
+
+@pytest.mark.parametrize(("coins", "votes", "holds"), [(1.0, 0.7, True), (1.01, 0.7, False), (1.0, 0.95, False)])
+def test_simulated_worlds_hold_only_if_the_independent_and_the_noisy_ones_do(
+    coins: float, votes: float, holds: bool
+) -> None:
+    found = {(kind, level): [coins if kind in NOISE else votes] for kind in KINDS for level in LEVELS}
+
+    lines, told = of_worlds(found)
+
+    assert told is holds
+    assert len(lines) == len(KINDS) + 4
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_simulated_world_is_the_same_each_time(kind: str) -> None:
+    one, other = world_of(kind, 1), world_of(kind, 1)
+
+    np.testing.assert_array_equal(one.forecasts, other.forecasts)
+    assert len(one.forecasts) == len(one.outcomes)
+    assert not np.array_equal(one.forecasts, world_of(kind, 7).forecasts)
+
+
+def test_the_mix_is_no_worse_than_the_mean_where_votes_are_coins() -> None:
+    assert ratio_of("coins", 0, 0.0) <= 1.003
 
 
 @pytest.mark.parametrize(("ratio", "worst", "holds"), [(0.70, 1.0, True), (0.97, 0.98, False), (0.5, 1.04, False)])
