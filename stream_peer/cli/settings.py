@@ -7,6 +7,7 @@ import click
 
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.serve.terminal import progress_bar
+from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.feed.model import FeedSettings
 from stream_peer.settings.process import read_producers
 from stream_peer.settings.process.shown import shown_feed_settings, shown_settings
@@ -62,14 +63,24 @@ def check_settings_command(invocation: Invocation) -> None:
 @settings_group.command(name="apply", short_help="Send the feed settings of the file to control-events.")
 @click.option("--force", is_flag=True, help="Send them even if they equal the last ones.")
 @click.option("--no-wait", is_flag=True, help="End when they are stored: no worker has to run.")
+@click.option(
+    "--upgrade",
+    type=click.FloatRange(0.0),
+    default=0.0,
+    metavar="SECONDS",
+    help="Wait so long until no worker of an earlier release runs, and name this release's method then.",
+)
 @settings_options()
-def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool) -> None:
+def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool, upgrade: float) -> None:
     """Send the feed settings of the file (defaults and feeds) to control-events, and wait until they are in force.
 
     A worker hands them on to every partition. What is sent after this command has ended is read under these
     settings. They count from the moment at which they are stored, the first ones that were ever applied from
     the beginning. If no worker hands them on within 30 s, or --patience, it ends with 69: they are stored, and come
     into force when a worker runs.
+
+    Settings without method_version get that of this release, unless a worker of an earlier release runs: then the
+    version in force stays, and the command says so.
 
     \b
     stream-peer settings apply --config settings.yaml
@@ -78,22 +89,27 @@ def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool
         msg = "name the file whose feed settings to apply: --config FILE"
         raise click.UsageError(msg)
     from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
+    from stream_peer.kafka.client.method_in_force import to_apply
 
-    settings, book = invocation.settings, invocation.loaded.book
-    newest = None if force else newest_document(settings)
-    if newest is not None and newest.hash == book.hash:
-        click.echo(f"Nothing to do: feed settings {book.hash} are the ones applied last.")
+    settings, newest = invocation.settings, newest_document(invocation.settings)
+    document, why_not_newest = to_apply(settings, settings.document, newest and newest.document, upgrade)
+    if why_not_newest:
+        click.echo(f"The method: {why_not_newest}. Apply the settings again when all workers are of this release.")
+    if not force and newest is not None and newest.hash == document_hash(document):
+        click.echo(f"Nothing to do: feed settings {newest.hash} are the ones applied last.")
         return
     if no_wait:
-        applied = apply_document(settings, settings.document)
+        applied = apply_document(settings, document)
     else:
         patience = settings.broker_patience if invocation.is_patience_given else _PATIENCE_SECONDS
         click.echo(f"Waiting up to {patience:g} s until the workers have handed the settings on.", err=True)
         with progress_bar("partitions that have the settings") as progress:
-            applied = apply_everywhere(settings, settings.document, patience, progress)
+            applied = apply_everywhere(settings, document, patience, progress)
     was = f", after {newest.hash}" if newest is not None else ""
     how = "Stored" if no_wait else "Applied"
-    click.echo(f"{how} feed settings {book.hash}{was} (control-events {applied.partition}, offset {applied.offset}).")
+    click.echo(
+        f"{how} feed settings {applied.hash}{was} (control-events {applied.partition}, offset {applied.offset})."
+    )
 
 
 @settings_group.command(name="schema")

@@ -18,6 +18,7 @@ from stream_peer import __version__
 from stream_peer.cli.options import Invocation, settings_options
 from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
 from stream_peer.kafka.worker.process import FAULT_VARIABLE, fault_from
+from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.process import (
     Http,
     Loaded,
@@ -191,13 +192,15 @@ def _compare_feed_settings(invocation: Invocation) -> None:
     if not invocation.settings.document:
         return
     from stream_peer.kafka.client.control_events import newest_document
+    from stream_peer.kafka.client.method_in_force import as_applied
 
     try:
         newest = newest_document(invocation.settings)
     except StreamPeerError as error:
         log.warning("feed_settings_not_compared", reason=str(error))
         return
-    ours, applied = invocation.loaded.book.hash, None if newest is None else newest.hash
+    applied = None if newest is None else newest.hash
+    ours = document_hash(as_applied(invocation.settings.document, {} if newest is None else newest.document))
     if applied != ours:
         command = invocation.command("settings apply")
         log.warning("feed_settings_differ_from_file", in_force=applied or "built-in", in_file=ours, to_apply=command)

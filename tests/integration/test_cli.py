@@ -15,6 +15,7 @@ from msgspec import UNSET
 from stream_peer.events import topics
 from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.settings.process import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.kafka_broker import free_ports
@@ -124,7 +125,8 @@ def test_feed_settings_reach_control_events_once(file: Path, topic_prefix: str, 
     event = decode(message.value)
     assert isinstance(event, SettingsControl)
     assert message.key == b"settings"
-    assert event.document == {"defaults": {"round_every": "1d"}, "feeds": {"econ": {"quorum": 5}}}
+    defaults = {"round_every": "1d", "method_version": NEWEST_METHOD}
+    assert event.document == {"defaults": defaults, "feeds": {"econ": {"quorum": 5}}}
     assert event.hash in applied.stdout
 
 

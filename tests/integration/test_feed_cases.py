@@ -10,7 +10,8 @@ from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
-from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.document import load_document, with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from tests.integration.support.events import Event, at, forecast
 from tests.integration.support.lives import (
     DAY,
@@ -42,7 +43,7 @@ def alone(service: Service, feed: str, settings: Mapping[str, Any] | None = None
     With ``settings`` the feed has these from the start, whatever was applied.
     """
     home = partition_of(feed.encode(), service.shape.feeds)
-    book = None if settings is None else load_document({"feeds": {feed: settings}})
+    book = None if settings is None else load_document(with_method({"feeds": {feed: settings}}, NEWEST_METHOD))
     stage = FeedStage(topic=service.topic(topics.FEED_LOG), partition=home, secret=SECRET.encode(), settings=book)
     effects = Effects()
     keys = {feed.encode()} if settings else {feed.encode(), b"settings"}

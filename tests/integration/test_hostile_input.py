@@ -11,6 +11,8 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Round, RoundWithdrawn, decode_feed_log
 from stream_peer.events.rejections import Reason
+from stream_peer.settings.feed.document import with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient, Message
@@ -95,7 +97,7 @@ def without_attack(events: list[Event]) -> tuple[Said, Rounds]:
     lines = [FileLine(f"line {number}", value) for number, value in enumerate(encoded(events), 1)]
     replay(
         [lines],
-        ReplayOptions(document={"defaults": DEFAULTS}, secret=SECRET.encode()),
+        ReplayOptions(document=with_method({"defaults": DEFAULTS}, NEWEST_METHOD), secret=SECRET.encode()),
         write=lambda output: records.append((output.topic, output.key, output.value)),
     )
     return said_of(records)

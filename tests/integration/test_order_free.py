@@ -10,6 +10,8 @@ import pytest
 
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.stage import Output
+from stream_peer.settings.feed.document import with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.client import KafkaClient
@@ -42,7 +44,11 @@ def replayed(polls: Path) -> Outputs:
     def keep(output: Output) -> None:
         records.append((output.topic, output.key, output.value))
 
-    replay([read_lines(polls)], ReplayOptions(document={"defaults": ORDER_FREE}, secret=SECRET.encode()), write=keep)
+    replay(
+        [read_lines(polls)],
+        ReplayOptions(document=with_method({"defaults": ORDER_FREE}, NEWEST_METHOD), secret=SECRET.encode()),
+        write=keep,
+    )
     return last_order_free(records)
 
 

@@ -15,6 +15,8 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.log.stage import Output
+from stream_peer.settings.feed.document import with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.file_events import FileEvent, last_event_time, merged_by_time
 from stream_peer.tools.replay.files import FileLine, read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
@@ -73,7 +75,11 @@ def replayed(lines: Iterable[FileLine]) -> Outputs:
         if output.topic in COMPARED:
             last[output.topic, (output.key or b"").decode()] = output.value or b""
 
-    replay([lines], ReplayOptions(document={"defaults": ORDER_FREE}, secret=SECRET.encode()), write=keep)
+    replay(
+        [lines],
+        ReplayOptions(document=with_method({"defaults": ORDER_FREE}, NEWEST_METHOD), secret=SECRET.encode()),
+        write=keep,
+    )
     return {place: dict(order_free(place[0], json.loads(value))) for place, value in last.items()}
 
 

@@ -44,6 +44,7 @@ _IDS_VERSION = 10  # of the request for metadata: the first that tells ids of to
 _OPERATIONS = {operation.value for operation in ACLOperation} - {0, 1, 2}  # unknown, any, all: no single right
 _UNKNOWN_TOPIC = 3
 _NOT_AUTHORISED = 29
+_SETTLED = ("Stable", "Empty", "Dead")  # states of a group in which brokers know what its members subscribed to
 
 T = TypeVar("T")
 
@@ -194,6 +195,19 @@ class KafkaAdmin:
             If no broker tells it.
         """
         return self._ends(places, self._until())
+
+    def members(self, groups: Iterable[str]) -> list[bytes] | None:
+        """The subscriptions of the members of groups; None while one of the groups is being settled.
+
+        Raises
+        ------
+        BrokerUnavailableError, NotAuthorisedError
+            If the brokers do not tell them.
+        """
+        found = self._patiently(lambda client: [_described(client, group) for group in groups], self._until())
+        if any(group.group_state not in _SETTLED for group in found):
+            return None
+        return [member.member_metadata for group in found for member in group.members]
 
     def _ends(self, places: Iterable[TopicPartition], until: float) -> Mapping[TopicPartition, int]:
         asked = dict.fromkeys(places, OffsetSpec.LATEST)
@@ -428,18 +442,21 @@ def _topics_of_embedded_broker(client: Any, wanted: Iterable[WantedTopic]) -> se
 
 def _held(client: Any, group: str) -> Collection[str] | None:
     """The operations that are granted on a group; None: the brokers do not say it (before 2.3)."""
-    # Version 6 answers that there is no such group, and says nothing of rights to it.
-    question = DescribeGroupsRequest(groups=[group], include_authorized_operations=True, max_version=5)
     try:
-        (found,) = _sent(client, question, client._manager.run(client._find_coordinator_id, group)).groups  # noqa: SLF001
+        bits = _described(client, group).authorized_operations
     except kafka.GroupAuthorizationFailedError:
         return ()
-    if found.error_code == kafka.GroupAuthorizationFailedError.errno:
-        return ()
+    return None if bits is None else {_as_in_acls(ACLOperation(bit).name) for bit in bits if bit in _OPERATIONS}
+
+
+def _described(client: Any, group: str) -> Any:
+    """What the brokers know of a group; one that they do not know is dead, without members."""
+    # Version 6 answers that there is no such group, and says nothing of rights to it.
+    question = DescribeGroupsRequest(groups=[group], include_authorized_operations=True, max_version=5)
+    (found,) = _sent(client, question, client._manager.run(client._find_coordinator_id, group)).groups  # noqa: SLF001
     if found.error_code:
         raise kafka.for_code(found.error_code)(group)
-    bits = found.authorized_operations
-    return None if bits is None else {_as_in_acls(ACLOperation(bit).name) for bit in bits if bit in _OPERATIONS}
+    return found
 
 
 def _sent(client: Any, question: Any, node: int | None = None) -> Any:

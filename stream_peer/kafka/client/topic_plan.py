@@ -213,6 +213,7 @@ def set_up_rights(settings: Settings) -> tuple[AclEntry, ...]:
     return (
         *(AclEntry(o, "topic", settings.topic(name)) for name in topics.ALL for o in operations),
         *(AclEntry(o, "topic", internal, prefixed=True) for o in operations),
+        AclEntry("Describe", "group", internal, prefixed=True),  # who runs, before the method's version is raised
         AclEntry("Read", "topic", control),
         AclEntry("Write", "topic", control),
         AclEntry("Write", "topic", settings.topic(topics.FEED_LOG)),

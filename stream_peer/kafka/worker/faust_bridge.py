@@ -45,7 +45,7 @@ from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
 from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher
 from aiokafka.consumer.group_coordinator import GroupCoordinator
-from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment
+from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
 from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, PidAndEpoch, TransactionManager
@@ -78,6 +78,7 @@ from stream_peer.errors import (
 )
 from stream_peer.events.times import YEAR_2000, to_iso
 from stream_peer.events.topics import MAX_RECORD_BYTES
+from stream_peer.kafka.client.method_in_force import with_served
 from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
@@ -133,6 +134,7 @@ METHODS = {
     (AIOKafkaClient, "send"): ("self", "node_id", "request", "group"),
     (faust.App, "_create_directories"): ("self",),
     (PartitionAssignor, "on_assignment"): ("self", "assignment"),
+    (PartitionAssignor, "metadata"): ("self", "topics"),
     (PartitionAssignor, "external_topics_metadata"): ("self",),
     (GroupCoordinator, "_coordination_routine"): ("self",),
     (GroupCoordinator, "_maybe_leave_group"): ("self",),
@@ -228,12 +230,17 @@ _BY_ADDRESS = ("changelog_distribution", "external_topic_distribution")
 
 
 class Assignor(PartitionAssignor):
-    """Takes up what was assigned to a former life of this member.
+    """Takes up what was assigned to a former life of this member, and tells the group what this release serves.
 
     A member with an ``instance`` that restarts within its session is given what it had before, without a rebalance,
     and with the address that it advertised then. Faust asserts that this is today's, and leaves a client that does
     nothing any more.
     """
+
+    def metadata(self, topics: set[str]) -> ConsumerProtocolMemberMetadata:
+        """What the member tells its group when it joins: the newest version of the method that it serves, too."""
+        told = super().metadata(topics)
+        return ConsumerProtocolMemberMetadata(told.version, told.subscription, with_served(told.user_data))
 
     def on_assignment(self, assignment: ConsumerProtocolMemberAssignment) -> None:
         """Take it up under the address of this life."""

@@ -112,6 +112,14 @@ def stated_method(document: Mapping[str, Any]) -> int | None:
     return defaults.get("method_version") if isinstance(defaults, Mapping) else None
 
 
+def stated_methods(document: Mapping[str, Any]) -> list[int]:
+    """The versions that a document states, for all feeds or for one."""
+    feeds = _section(document.get("feeds"))
+    sections = [document.get("defaults"), *(feeds.values() if isinstance(feeds, Mapping) else ())]
+    found = (section.get("method_version") for section in sections if isinstance(section, Mapping))
+    return [version for version in found if isinstance(version, int)]
+
+
 def with_method(document: Mapping[str, Any], version: int) -> dict[str, Any]:
     """The document with a version of the method for all feeds, unless it states one, or has no place to state it."""
     defaults = _section(document.get("defaults"))

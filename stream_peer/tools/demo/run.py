@@ -15,7 +15,8 @@ from rich.text import Text
 from stream_peer.errors import MissingExtraError, SettingFault, SettingsError, StreamPeerError
 from stream_peer.kafka.client.control_events import apply_document, newest_document
 from stream_peer.serve.feed_records import read_newest
-from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.document import load_document, with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.settings.process import Settings, flag_of
 from stream_peer.tools.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
 from stream_peer.tools.demo.kafka import DemoKafka, connected, scrape_lag, until
@@ -88,7 +89,7 @@ class Demonstration:
             self._show(kafka)
             time.sleep(_PAUSE_SECONDS)
         self._phase = "Applying settings"
-        apply_document(self._settings, SETTINGS)
+        apply_document(self._settings, with_method(SETTINGS, NEWEST_METHOD))
         until(kafka.is_configured, _SETTINGS_SECONDS, "the settings did not reach every partition", self._worker.check)
         return self._worker.url() or ""
 

@@ -8,6 +8,8 @@ from typing import Any
 from stream_peer.events import topics
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.stage import Output
+from stream_peer.settings.feed.document import with_method
+from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
 from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
@@ -127,7 +129,7 @@ def replayed(events: Iterable[Event], feed: str, **settings: Any) -> dict[str, d
             last[output.topic][(output.key or b"").decode()] = value
 
     lines = [FileLine(str(number), json.dumps(event).encode()) for number, event in enumerate(events)]
-    document = {"defaults": {"vote_rule": "half", **settings}}
+    document = with_method({"defaults": {"vote_rule": "half", **settings}}, NEWEST_METHOD)
     replay([lines], ReplayOptions(document=document, secret=SECRET.encode()), write=keep)
     return {topic: renamed(topic, records, feed) for topic, records in last.items()}
 
