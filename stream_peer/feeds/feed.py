@@ -188,6 +188,13 @@ class Feed:
         """Whether anything was scored that a change of meaning would contradict."""
         return any(entry.rounds for entry in self.ledger.entries.values()) or not self.settled.is_zero()
 
+    def is_bare(self) -> bool:
+        """Whether no round counts in it, and nothing else is kept of it: no import, no loss, no change of an expert."""
+        path_state, roster = self.path_state, self.roster
+        kept = roster.teams, roster.excluded, roster.erased, roster.names.given, self.ledger.expired
+        is_plain = path_state.imported is None and not path_state.lost and not any(kept)
+        return is_plain and self.blocks.is_zero()
+
     def reset(self) -> None:
         """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
         before = self.path_state

@@ -269,7 +269,10 @@ class FeedFold:
         entry = (
             self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=True) if feed and known else None
         )
-        return None if feed is None or entry is None else self._drop(feed, event, entry, record)
+        if feed is None or entry is None:
+            return None
+        change = self._drop(feed, event, entry, record)
+        return self._end_if_left(event.feed, event.question_id, record) or change
 
     def _drop(self, feed: Feed, event: Round | RoundWithdrawn, entry: Entry, record: Record) -> Change | None:
         """A boundary has no round any more."""
@@ -282,11 +285,24 @@ class FeedFold:
         note_withdrawal(entry, feed.path_state.base + record.offset)
         return QuestionChanged(feed, reading, event.question_id, entry, entry.latest())
 
-    def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Change | None:
-        feed = self.feeds.feed(event.feed)
-        taken_back = event.outcome == "open"
-        if taken_back and event.question_id not in feed.ledger:
+    def _end_if_left(self, name: str, question_id: str, record: Record) -> Change | None:
+        """A feed ends when its last question leaves it: it was perhaps named by mistake, before its question was known.
+
+        Its first revision lies behind it; else nothing was published of it.
+        """
+        feed, hand_overs = self.feeds.by_name.get(name), self.hand_overs
+        has_left = feed is not None and hand_overs.has_left(name, question_id)
+        if feed is None or not has_left or not feed.is_bare() or not hand_overs.have_left(name, feed.ledger.entries):
             return None
+        self.feeds.end(name)
+        return FeedDeleted(feed, set(feed.ledger.entries), record.timestamp)
+
+    def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Change | None:
+        taken_back = event.outcome == "open"
+        known = self.feeds.by_name.get(event.feed)
+        if taken_back and (known is None or event.question_id not in known.ledger):
+            return None
+        feed = self.feeds.feed(event.feed)
         entry = self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
             return None
@@ -316,10 +332,13 @@ class FeedFold:
         self.feeds.shown(feed, event.question_id, record)
         return QuestionChanged(feed, read(feed), event.question_id, entry, entry.latest()) if entry.rounds else None
 
-    def _on_moved(self, event: QuestionMoved, record: Record, _effects: Effects) -> None:
+    def _on_moved(self, event: QuestionMoved, record: Record, _effects: Effects) -> Change | None:
         self.hand_overs.leave(event, self._revision(record), record.timestamp)
+        return self._end_if_left(event.feed, event.question_id, record)
 
     def _on_arrived(self, event: QuestionArrived, record: Record, _effects: Effects) -> Change | None:
+        if event.feed in self.feeds.ended:
+            self.feeds.feed(event.feed)  # it ended before the question came, so it begins again
         is_handed_over = self.hand_overs.arrive(event, record.timestamp)
         return self._taken_over(event.feed, event.question_id, record) if is_handed_over else None
 

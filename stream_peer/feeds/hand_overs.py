@@ -8,7 +8,7 @@ A hand-over is written only when the durable state covers the move: a restart re
 does not cover, and none of them may come behind those of the new feed. What waits for that is part of the state.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -48,9 +48,14 @@ class Holding(msgspec.Struct, array_like=True):
         return self.handed < self.came
 
     @property
+    def has_left(self) -> bool:
+        """Whether it is in another feed."""
+        return self.left > 0 and self.left >= self.came
+
+    @property
     def publishes(self) -> bool:
         """Whether the feed publishes it."""
-        return not self.waits and (self.left < self.came or not self.left)
+        return not (self.waits or self.has_left)
 
 
 class _Kept(msgspec.Struct, array_like=True):
@@ -91,6 +96,17 @@ class HandOvers:
     def elsewhere(self, feed: str) -> set[str]:
         """Questions of the feed that it does not publish."""
         return {place[1] for place, holding in self._holdings.items() if place[0] == feed and not holding.publishes}
+
+    def has_left(self, feed: str, question_id: str) -> bool:
+        """Whether a question has left the feed, and has not come back."""
+        holding = self._holdings.get((feed, question_id))
+        return holding is not None and holding.has_left
+
+    def have_left(self, feed: str, questions: Iterable[str]) -> bool:
+        """Whether all of these questions have left the feed, and no other one has come to it."""
+        if not all(self.has_left(feed, question_id) for question_id in questions):
+            return False
+        return all(holding.has_left for place, holding in self._holdings.items() if place[0] == feed)
 
     def arrive(self, event: QuestionArrived, at: Milliseconds) -> bool:
         """A question came to a feed. Returns whether the feed publishes it from here on."""

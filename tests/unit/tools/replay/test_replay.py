@@ -270,6 +270,25 @@ def test_an_outcome_in_a_file_is_told_when_the_file_has_it() -> None:
     assert times == [T0 + 2 * DAY, T0 + 3 * DAY]
 
 
+def test_events_that_come_before_their_question_leave_no_feed_behind() -> None:
+    values = [
+        *(forecast(e, 0.7, T0 + HOUR) for e in ("a", "b", "c")),
+        forecast("a", 0.2, T0 + DAY),
+        question(feed="econ", closes_at=T0 + 3 * DAY, at=T0 + 2 * DAY),
+        forecast("b", 0.2, T0 + 3 * DAY),
+    ]
+    last: dict[tuple[str, bytes | None], bytes | None] = {}
+
+    def note(output: Output) -> None:
+        last[output.topic, output.key] = output.value
+
+    result = replay([lines(values)], ReplayOptions(document=QUICK), write=note)
+
+    assert result.history.feeds.keys() == {"econ"}
+    assert {last[topic, b"default"] for topic in topics.KEYED_BY_FEED} == {None}
+    assert b'"feed":"econ"' in (last[topics.MIXED_FORECASTS, b"q"] or b"")
+
+
 def control(at: int, kind: str = "expert", **fields: Any) -> bytes:
     return event(kind, feed="econ", **({"at": at} if kind == "expert" else {}), **fields)
 
