@@ -20,7 +20,7 @@ Offsets start from 0 again when the input topic is recreated; versions must neve
 base is 0 and a position equals the offset.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from types import MappingProxyType
 from typing import NamedTuple
@@ -28,7 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.stage import Snapshot
+from stream_peer.log.stage import Record, Snapshot
 
 SCHEMA = 1
 """Version of the layout of state records; the stages version what is inside ``value`` themselves."""
@@ -111,6 +111,10 @@ class HeadRecord(msgspec.Struct, frozen=True):
 
 class _Schema(msgspec.Struct, frozen=True):
     schema: int
+
+
+class LateTokenError(ForeignWriterError):
+    """A fencing token lies behind this owner's: another one has taken over, or a former one's came late."""
 
 
 class ChangelogRow(NamedTuple):
@@ -243,6 +247,10 @@ class ChangelogReader:
             self._ahead.pop(kind, None)
             self._cover(kind, version[1], prev)
 
+    def outdate(self, kind: bytes) -> None:
+        """Take note that the last record of a key is perhaps a former owner's, which counts for nothing."""
+        self._ignore(kind)
+
     def accept_tombstone(self, kind: bytes) -> None:
         """Take a tombstone that this owner wrote: the key needs no further tombstone."""
         self._gone.discard(kind)
@@ -329,6 +337,11 @@ class Writer:
         The offset that the next append must get: only the owner writes to its changelog partition.
     origin : LogOrigin, optional
         The log that is folded from here on. Default: the one that the head belongs to.
+
+    Attributes
+    ----------
+    is_fenced_again : bool
+        Whether it has taken another fencing token since.
     """
 
     def __init__(
@@ -341,6 +354,13 @@ class Writer:
         self._prefix = b"%d/" % partition
         self._pending: list[tuple[bytes, Version, Version | None]] = []
         self._tombstones: list[bytes] = []
+        self._late: list[bytes] = []
+        self.is_fenced_again = False
+
+    @property
+    def expected(self) -> int:
+        """The offset that the next append gets, unless records of a former owner come late."""
+        return self._expected
 
     @property
     def size(self) -> tuple[int, int]:
@@ -350,13 +370,14 @@ class Writer:
     @property
     def must_rewrite(self) -> bool:
         """Whether a snapshot is due even without new input: some outdated records must be written again."""
-        return self._reader.must_rewrite
+        return self._reader.must_rewrite or bool(self._late)
 
     def entry_rows(self, snapshot: Snapshot, applied: int) -> Iterator[ChangelogRow]:
         """Rows of everything that changed up to input offset ``applied``. They are made one by one: they may be many.
 
         Append all of them before ``head_row``.
         """
+        self._outdate_late()
         self._pending, written = [], set[bytes]()
         for kind, version, prev in self._changes(snapshot, self.origin.base + applied):
             written.add(kind)
@@ -386,6 +407,28 @@ class Writer:
         head = HeadRecord(schema, self._token, base + applied, snapshot.head, topic_id, base, whole_at)
         return ChangelogRow(self._prefix + _HEAD, _encode(head))
 
+    def passed(self, records: Iterable[Record], end: int) -> None:
+        """Take note of records before ``end`` that are not ours.
+
+        A former owner sent them before it was fenced, and they came late. They have no valid token, so recovery ignores
+        them. The next snapshot writes their keys again: compaction keeps the last record of a key, which may be theirs.
+
+        Raises
+        ------
+        LateTokenError
+            If one of them is a fencing token: what this owner writes behind it counts for nothing.
+        """
+        kinds = [(record.key or b"").partition(b"/")[2] for record in records]
+        self._late += [kind for kind in kinds if not kind.startswith(_TOKEN)]
+        self._expected = end
+        if any(kind.startswith(_TOKEN) for kind in kinds):
+            msg = f"another fencing token came to the changelog before offset {end}: another writer is at work"
+            raise LateTokenError(msg)
+
+    def fence_again(self, token: str, offset: int) -> None:
+        """Take another fencing token, which was appended at ``offset``. Write the snapshot under way again."""
+        self._token, self._expected, self.is_fenced_again = token, offset + 1, True
+
     def appended(self, base: int, rows: int) -> None:
         """Check that ``rows`` acknowledged rows directly follow the previous ones: nobody else has written in between.
 
@@ -408,6 +451,12 @@ class Writer:
             self._reader.accept_state(kind, version, prev)
         for kind in self._tombstones:
             self._reader.accept_tombstone(kind)
-        self._pending, self._tombstones = [], []
         self._reader.accept_head(self.origin.base + applied, snapshot.head, self.origin)
-        self._reader.next = self._expected
+        self._outdate_late()  # after what was written, which may lie before them
+        self._pending, self._tombstones = [], []
+        self._reader.next, self._reader.token = self._expected, self._token
+
+    def _outdate_late(self) -> None:
+        for kind in self._late:
+            self._reader.outdate(kind)
+        self._late.clear()

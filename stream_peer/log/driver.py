@@ -284,7 +284,7 @@ class Driver:
         if self.publishing is not None and self.publishing.hand_overs_due():
             return True
         if not self.records:
-            return self._is_fresh and rewrite
+            return rewrite
         enough = self.records >= self._every.records or self._bytes >= self._every.bytes
         return enough or self._is_fresh or now or self.seconds_left <= 0
 

@@ -11,6 +11,7 @@ from stream_peer.log.stage import Headers, LogRecord
 from tests.simulation.loop import Process, SimulatedLoop
 
 SESSION_SECONDS, REBALANCE_SECONDS = 6.0, 8.0
+LARGEST_FETCH = 40
 _REMEMBERED = 5  # sequences of a producer that a leader knows
 
 

@@ -1,12 +1,13 @@
 """What must be true of every deployment, whatever broke: compared with the bare folds of the logs as they ended.
 
-Nothing of the driver, the ownership or the changelog's writer is used here.
+Nothing of the driver, the ownership or the changelog's writer is used here. ``Watch`` has what must hold meanwhile.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
 
+from stream_peer.errors import StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import read_feed_log
 from stream_peer.feeds.outputs import newest_outputs
@@ -16,7 +17,8 @@ from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.driver import fold_and_publish, pump
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
-from tests.simulation.deployment import CHANGELOGS, SECRET, Deployment
+from tests.simulation.deployment import Deployment
+from tests.simulation.plan import CHANGELOGS, SMALL
 
 
 class _Revision(msgspec.Struct):
@@ -26,33 +28,39 @@ class _Revision(msgspec.Struct):
 def problems(deployment: Deployment) -> Iterator[str]:
     """What is wrong; nothing, if all promises were kept."""
     yield from deployment.loop.errors
-    published = _published(deployment)
+    yield from deployment.watch.problems
+    yield from (f"a worker ended by itself: {error}" for error in deployment.errors)
+    published, refused = _published(deployment), Effects()
     for partition in range(deployment.plan.partitions):
-        yield from _of_question_stage(deployment, partition)
+        yield from _of_question_stage(deployment, partition, refused)
+    for record in _log(deployment, topics.CONTROL_EVENTS, 0):
+        deployment.control_stage(0).step(record, refused)
+    saids = []
     for partition in range(deployment.plan.feed_log_partitions):
-        yield from _of_feed_stage(deployment, partition, published)
+        log = _log(deployment, topics.FEED_LOG, partition)
+        saids.append(_Said(log, deployment.feed_stage(partition), refused))
+        yield from _state(deployment, topics.FEED_LOG, partition, saids[-1].stage, log)
+    for said in saids:
+        yield from _of_feed_stage(said, published, _begun_again(saids))
+    yield from _of_dead_letters(deployment, refused)
+    yield from _of_losses(deployment)
 
 
 def _log(deployment: Deployment, topic: str, partition: int) -> Sequence[LogRecord]:
     return deployment.broker.logs[TopicPartition(topic, partition)].archive
 
 
-def _of_question_stage(deployment: Deployment, partition: int) -> Iterator[str]:
+def _of_question_stage(deployment: Deployment, partition: int, refused: Effects) -> Iterator[str]:
     plan = deployment.plan
-    effects, stage = (
-        Effects(),
-        QuestionStage(
-            topic=topics.FORECAST_EVENTS,
-            partition=partition,
-            partitions=plan.partitions,
-            feed_log_partitions=plan.feed_log_partitions,
-            secret=SECRET,
-        ),
-    )
-    log = _log(deployment, topics.FORECAST_EVENTS, partition)
+    whole = _log(deployment, topics.FORECAST_EVENTS, partition)
+    gone = deployment.lost.get(TopicPartition(topics.FORECAST_EVENTS, partition), range(0))
+    log = [record for record in whole if record.offset not in gone] if gone else whole
+    effects, stage = Effects(), deployment.question_stage(partition)
     for record in log:
         stage.step(record, effects)
-    expected = [output.value for output in effects.outputs if output.topic == topics.FEED_LOG]
+    expected = _to_feed_log(effects)
+    refused.outputs += effects.outputs
+    allowed = {*expected, *_to_feed_log(_folded_before(deployment, partition, whole, gone))}
     written = [
         record.value
         for number in range(plan.feed_log_partitions)
@@ -61,9 +69,44 @@ def _of_question_stage(deployment: Deployment, partition: int) -> Iterator[str]:
     ]
     if lost := [value for value in expected if value not in written]:
         yield f"question partition {partition}: {len(lost)} records are not in the feed-log: {lost[0]!r}"
-    if foreign := [value for value in written if value not in expected]:
+    if foreign := [value for value in written if value not in allowed]:
         yield f"question partition {partition}: {len(foreign)} records in the feed-log are wrong: {foreign[0]!r}"
-    yield from _state(deployment, topics.FORECAST_EVENTS, partition, stage, log)
+    yield from _state(deployment, topics.FORECAST_EVENTS, partition, stage, whole)
+
+
+def _to_feed_log(effects: Effects) -> list[bytes | None]:
+    return [output.value for output in effects.outputs if output.topic == topics.FEED_LOG]
+
+
+def _folded_before(deployment: Deployment, partition: int, log: Sequence[LogRecord], gone: range) -> Effects:
+    """What records caused that were folded perhaps, and lost before durable state covered them."""
+    effects, stage = Effects(), deployment.question_stage(partition)
+    for record in log if gone else ():
+        stage.step(record, effects)
+    return effects
+
+
+def _of_dead_letters(deployment: Deployment, refused: Effects) -> Iterator[str]:
+    """Each record that was refused has a dead letter, perhaps more than one; nothing else has."""
+    written = {
+        (record.key, record.value, tuple(record.headers))
+        for tp, log in deployment.broker.logs.items()
+        if tp.topic == topics.DEAD_LETTERS
+        for record in log.archive
+    }
+    outputs = [output for output in refused.outputs if output.topic == topics.DEAD_LETTERS]
+    expected = {(output.key, output.value, tuple(output.headers)) for output in outputs}
+    if lost := expected - written:
+        yield f"{len(lost)} dead letters are missing: {min(lost)!r}"
+    if not deployment.lost and (foreign := written - expected):
+        yield f"{len(foreign)} dead letters follow from no log: {min(foreign)!r}"
+
+
+def _of_losses(deployment: Deployment) -> Iterator[str]:
+    """Whoever comes behind records that are gone says so."""
+    for tp, gone in deployment.lost.items():
+        if deployment.watch.lost[tp] < len(gone):
+            yield f"{tp.topic}-{tp.partition}: {len(gone)} records are gone, {deployment.watch.lost[tp]} were reported"
 
 
 def _comes_from(record: LogRecord, partition: int) -> bool:
@@ -74,18 +117,23 @@ def _comes_from(record: LogRecord, partition: int) -> bool:
 class _Said:
     """What the bare fold of one partition of the feed-log says, when it publishes after every record."""
 
-    def __init__(self, log: Sequence[LogRecord], partition: int) -> None:
-        self.stage = FeedStage(topic=topics.FEED_LOG, partition=partition, secret=SECRET)
+    def __init__(self, log: Sequence[LogRecord], stage: FeedStage, refused: Effects) -> None:
+        self.stage = stage
         self.revisions: dict[tuple[str, bytes | None, int], set[bytes]] = {}
         self.last: dict[tuple[str, bytes | None], set[bytes | None]] = {}
+        self.ended: set[tuple[str, bytes | None]] = set()
         for number, record in enumerate(log, 1):
             effects = Effects()
             before = log[:number]
             pump(fold_and_publish(self.stage, record, effects, always=True), lambda _: before)  # noqa: B023 - at once
             for output in effects.outputs:
-                if output.topic not in (topics.DEAD_LETTERS, topics.FEED_LOG):
+                if output.topic == topics.DEAD_LETTERS:
+                    refused.outputs.append(output)
+                elif output.topic != topics.FEED_LOG:
                     self._take(output)
                     self.last[output.topic, output.key] = {output.value}
+                    if output.value is None:
+                        self.ended.add((output.topic, output.key))
             self._take_shown(record)
 
     def publishes(self, topic: str, key: bytes | None, value: bytes | None) -> bool:
@@ -93,7 +141,16 @@ class _Said:
         if topic not in topics.KEYED_BY_QUESTION or value is None:
             return True
         said = msgspec.json.decode(value)
-        return self.stage.hand_overs.publishes(said["feed"], said["question"])
+        feed, question = said["feed"], said["question"]
+        if feed not in self.stage.feeds.by_name:  # it was deleted, and knew the question no more
+            return False
+        return self.stage.hand_overs.publishes(feed, question) and not self._came_and_left(feed, question)
+
+    def _came_and_left(self, name: str, question: str) -> bool:
+        """Whether a question may have left a small ledger before it was handed over: nothing more is said of it."""
+        feed = self.stage.feeds.by_name.get(name)
+        has_left = feed is not None and feed.settings.ledger_max == SMALL and question not in feed.ledger.entries
+        return has_left and (name, question) in self.stage.hand_overs._holdings
 
     def _take_shown(self, record: LogRecord) -> None:
         """Of a question something else is shown: its feed is said with this revision, if it was to be said anyway."""
@@ -110,9 +167,18 @@ class _Said:
             self.revisions.setdefault(place, set()).add(output.value)
 
 
-def _of_feed_stage(deployment: Deployment, partition: int, published: Sequence[Output]) -> Iterator[str]:
-    log = _log(deployment, topics.FEED_LOG, partition)
-    said = _Said(log, partition)
+def _begun_again(saids: Sequence[_Said]) -> set[tuple[str, bytes | None]]:
+    """Keys of questions whose feed was deleted, and that events put into a feed of another partition, as new ones.
+
+    Nothing orders what the two feeds say.
+    """
+    ended = {place for said in saids for place in said.ended}
+    return {place for place in ended if sum(place in said.last for said in saids) > 1}
+
+
+def _of_feed_stage(
+    said: _Said, published: Sequence[Output], begun_again: Set[tuple[str, bytes | None]]
+) -> Iterator[str]:
     for output in published:
         if output.value is None or msgspec.json.decode(output.value)["feed"] not in said.stage.feeds.by_name:
             continue
@@ -124,9 +190,10 @@ def _of_feed_stage(deployment: Deployment, partition: int, published: Sequence[O
             yield f"{output.topic} {output.key!r}: revision {revision} has other bytes"
     newest = {(output.topic, output.key): output.value for output in published}
     for (topic, key), values in said.last.items():
-        if newest.get((topic, key)) not in values and all(said.publishes(topic, key, value) for value in values):
+        if newest.get((topic, key)) in values or (topic, key) in begun_again:
+            continue
+        if all(said.publishes(topic, key, value) for value in values):
             yield f"{topic} {key!r}: its last record is not that of its newest revision"
-    yield from _state(deployment, topics.FEED_LOG, partition, said.stage, log)
 
 
 def _revision(value: bytes) -> int:
@@ -149,14 +216,21 @@ def _state(
     reader = ChangelogReader()
     for record in deployment.broker.logs[TopicPartition(CHANGELOGS[topic], partition)].records:
         reader.add(record.offset, record.key or b"", record.value)
-    found, snapshot, scrubbed = reader.recovered(), stage.snapshot(), stage.snapshot()  # the second without erased ids
+    try:
+        found = reader.recovered()
+    except StateError as error:
+        yield f"{topic}-{partition}: the durable state cannot be read: {error}"
+        return
+    snapshot, scrubbed = stage.snapshot(), stage.snapshot()  # the second without erased ids
     end = log[-1].offset if log else -1
     if found.applied != end:
         yield f"{topic}-{partition}: durable state covers {found.applied}, and the log ends with {end}"
-    elif log and found.head is not None and _facts(found.head) not in map(_facts, (snapshot.head, scrubbed.head)):
-        yield f"{topic}-{partition}: the durable head is not that of the log"
-    elif log and _lasting(found.entries) != _lasting(snapshot.entries):
-        yield f"{topic}-{partition}: the durable state is not that of the log"
+    elif log and found.head is not None:
+        schema, facts = _facts(found.head)
+        if facts not in (_facts(snapshot.head)[1], _facts(scrubbed.head)[1]):
+            yield f"{topic}-{partition}: the durable head is not that of the log"
+        elif _lasting(found.entries) != _lasting(deployment.stored_by(schema, snapshot.entries)):
+            yield f"{topic}-{partition}: the durable state is not that of the log"
 
 
 def _lasting(entries: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
@@ -164,7 +238,7 @@ def _lasting(entries: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
     return {key: value for key, value in entries.items() if value is not None and not key.startswith(b"o/")}
 
 
-def _facts(head: bytes) -> object:
-    """What stands in a head besides the schema of feeds: after an upgrade it is written with the next record."""
+def _facts(head: bytes) -> tuple[int, object]:
+    """The schema of a head of feeds, and what stands in it besides: after an upgrade a record must come first."""
     facts = msgspec.msgpack.decode(head)
-    return facts[1:] if isinstance(facts, list) else facts
+    return (facts[0], facts[1:]) if isinstance(facts, list) else (0, facts)

@@ -2,28 +2,37 @@
 
 import json
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Self
 from unittest import mock
 
 from stream_peer.events import topics
 from stream_peer.events.partitioning import partition_of
+from stream_peer.feeds import feed as stored
 from stream_peer.feeds import stage as feed_stage
+from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.kafka.worker import inbox
+from stream_peer.kafka.worker import partition as owned
 from stream_peer.kafka.worker.ownership import StageInput
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from tests.simulation.broker import Broker, NewRecord, Rates
 from tests.simulation.loop import Process, SimulatedLoop
-from tests.simulation.plan import START, Fault, Plan, Sent, raises_schema
+from tests.simulation.plan import CHANGELOGS, START, Fault, Plan, Sent, moment_of, raises_schema
+from tests.simulation.watch import Watch
 from tests.simulation.worker import Worker
 
-CHANGELOGS = {topics.FORECAST_EVENTS: "question-changelog", topics.FEED_LOG: "feed-changelog"}
 SECRET = b"simulated"
 _REST_SECONDS = 240.0  # without faults, for everything to be folded, published and made durable
+_QUIET_SECONDS = 10.0  # at the end, in which what comes late comes, and idle owners look for it
 _LAG_SECONDS = 20.0  # of compaction and retention; longer than a process that was thought dead may still write
+_ARRIVED_SECONDS = 4.0  # after which nothing of a killed process is on its way any more
+_ROOM = 30  # records that wait in memory at most, besides one fetch: few enough to be reached
+_LOOK_SECONDS = 2.0  # between two looks of an idle owner at the end of its changelog
+_OTHER_RELEASE = b"\xc1"  # no MessagePack begins with it
 
 
 class Deployment:
@@ -33,6 +42,9 @@ class Deployment:
     ----------
     errors : list of str
         What ended a worker, by itself.
+    watch : Watch
+    lost : dict
+        Of partitions of the input: the offsets that were removed before they were folded.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -44,17 +56,48 @@ class Deployment:
         partitions |= {topics.FEED_LOG: plan.feed_log_partitions, CHANGELOGS[topics.FEED_LOG]: plan.feed_log_partitions}
         partitions |= {topics.CONTROL_EVENTS: 1}
         self.broker = Broker(self.loop, partitions, plan.rates)
+        self.watch = Watch(plan, self.broker.logs)
         self.workers: dict[int, Worker] = {}
         self.errors: list[str] = []
+        self.lost: dict[TopicPartition, range] = {}
         self._starts = 0
+        self._nobody_until = 0.0
+        self._healed = 0.0
+        self._trial: Fault | None = None
+        self._first_schema = feed_stage.SCHEMA  # type: ignore[attr-defined]  # where it is read
         self._stack = ExitStack()
         self._ends: list[tuple[float, dict[TopicPartition, int]]] = []
 
     def __enter__(self) -> Self:
+        encode, decode = Feed.encode, stored.decode_feed
+        changes = (
+            mock.patch.object(feed_stage, "SCHEMA", self._first_schema),
+            mock.patch.object(Feed, "encode", lambda feed: _OTHER_RELEASE * self._release + encode(feed)),
+            mock.patch.object(stored, "decode_feed", lambda data: decode(data[self._release :])),
+            mock.patch.object(inbox, "ROOM", _ROOM),
+            mock.patch.object(owned, "LOOK_SECONDS", _LOOK_SECONDS),
+        )
+        for change in changes:
+            self._stack.enter_context(change)
         return self
+
+    @property
+    def _release(self) -> int:
+        """How many releases with another state of feeds came before the present one."""
+        return int(feed_stage.SCHEMA - self._first_schema)  # type: ignore[attr-defined]
 
     def __exit__(self, *_: object) -> None:
         self._stack.close()
+
+    def stored_by(self, schema: int, entries: Mapping[bytes, bytes | None]) -> dict[bytes, bytes | None]:
+        """State that the present release stores, as the release with a schema does: only records of feeds differ."""
+        mark, start = _OTHER_RELEASE * (schema - self._first_schema), 4  # after the number of pieces
+        return {
+            key: value[:start] + mark + value[start:].lstrip(_OTHER_RELEASE)
+            if key.startswith(b"f/") and value
+            else value
+            for key, value in entries.items()
+        }
 
     def run(self) -> bool:
         """Run the plan; return whether everything came to rest in time."""
@@ -70,6 +113,9 @@ class Deployment:
         rests = self.loop.run(self._is_at_rest, self.loop.now + _REST_SECONDS)
         for process in self.loop.all_processes:
             process.kill()
+        for tp in self.broker.logs:
+            if tp.topic in CHANGELOGS.values():
+                self.broker.logs[tp].compact(self.broker.logs[tp].high)
         return rests
 
     def _write(self, sent: Sent) -> None:
@@ -80,6 +126,9 @@ class Deployment:
 
     def start(self, number: int) -> None:
         """Start a worker, or start it again."""
+        if self.loop.now < self._nobody_until:
+            self.loop.later(self._nobody_until - self.loop.now, self.start, number)
+            return
         self._starts += 1
         process = self.loop.process(f"worker-{number}#{self._starts}")
 
@@ -90,41 +139,44 @@ class Deployment:
                 self._end(number, process, 1.0)
 
         self.broker.note(f"{process.name} starts")
-        self.workers[number] = Worker(self.broker, process, self._inputs(), self.plan.every, ended)
+        worker = Worker(self.broker, self.watch, process, self._inputs(), self.plan.every, ended)
+        self.workers[number] = worker
+        if self._trial is not None:
+            worker.sender.strike, worker.sender.is_time = self._roll_back, _Nth(2 + self._trial.steps % 3)
 
     def _end(self, number: int, process: Process, away: float) -> None:
         process.kill()
         self.loop.later(away, self.start, number)
 
     def _inputs(self) -> list[StageInput]:
-        plan = self.plan
-        log_partitions = plan.feed_log_partitions
-
-        def questions(partition: int) -> QuestionStage:
-            return QuestionStage(
-                topic=topics.FORECAST_EVENTS,
-                partition=partition,
-                partitions=plan.partitions,
-                feed_log_partitions=log_partitions,
-                secret=SECRET,
-            )
-
-        def controls(partition: int) -> ControlStage:
-            return ControlStage(
-                topic=topics.CONTROL_EVENTS,
-                partition=partition,
-                forecast_partitions=plan.partitions,
-                feed_log_partitions=log_partitions,
-            )
-
-        def feeds(partition: int) -> FeedStage:
-            return FeedStage(topic=topics.FEED_LOG, partition=partition, secret=SECRET)
-
         return [
-            StageInput("question", topics.FORECAST_EVENTS, CHANGELOGS[topics.FORECAST_EVENTS], questions),
-            StageInput("control", topics.CONTROL_EVENTS, None, controls),
-            StageInput("feed", topics.FEED_LOG, CHANGELOGS[topics.FEED_LOG], feeds),
+            StageInput("question", topics.FORECAST_EVENTS, CHANGELOGS[topics.FORECAST_EVENTS], self.question_stage),
+            StageInput("control", topics.CONTROL_EVENTS, None, self.control_stage),
+            StageInput("feed", topics.FEED_LOG, CHANGELOGS[topics.FEED_LOG], self.feed_stage),
         ]
+
+    def question_stage(self, partition: int) -> QuestionStage:
+        """An empty stage, as all workers have it."""
+        return QuestionStage(
+            topic=topics.FORECAST_EVENTS,
+            partition=partition,
+            partitions=self.plan.partitions,
+            feed_log_partitions=self.plan.feed_log_partitions,
+            secret=SECRET,
+        )
+
+    def control_stage(self, partition: int) -> ControlStage:
+        """An empty stage, as all workers have it."""
+        return ControlStage(
+            topic=topics.CONTROL_EVENTS,
+            partition=partition,
+            forecast_partitions=self.plan.partitions,
+            feed_log_partitions=self.plan.feed_log_partitions,
+        )
+
+    def feed_stage(self, partition: int) -> FeedStage:
+        """An empty stage, as all workers have it."""
+        return FeedStage(topic=topics.FEED_LOG, partition=partition, secret=SECRET)
 
     # --- faults ---
 
@@ -138,6 +190,8 @@ class Deployment:
             "retention": self._retain,
             "all at once": self._kill_all,
             "upgrade": self._upgrade,
+            "rolled back": self._try_upgrade,
+            "retention ahead": self._retain_too_little,
         }
         if fault.kind in of_all:
             of_all[fault.kind](fault)
@@ -151,8 +205,15 @@ class Deployment:
                 if worker.process.is_alive:
                     of_worker[fault.kind](fault, number, worker)
 
-            if fault.kind == "freeze" and fault.steps % 2 == 0:
+            moment = moment_of(fault) if fault.kind == "freeze" else ""
+            if moment == "a producer sends":
                 worker.sender.strike = strike
+            elif moment == "a heartbeat is under way":
+                worker.sender.strike = strike
+                worker.sender.is_time = lambda _: any(consumer.beats for consumer in worker.consumers)
+            elif moment == "a fencing token is written":
+                worker.runtime.named = lambda: worker.process.strike_after(fault.steps // 4, strike)
+                self._rebalance(fault)
             else:
                 worker.process.strike_after(fault.steps, strike)
 
@@ -187,10 +248,27 @@ class Deployment:
     def _upgrade(self, fault: Fault) -> None:
         """Everybody gives way to workers of the same release, or of one with another state of feeds."""
         if raises_schema(fault):
-            raised = feed_stage.SCHEMA + 1  # type: ignore[attr-defined]  # where it is read
-            self.broker.note(f"an upgrade to schema {raised}")
-            self._stack.enter_context(mock.patch.object(feed_stage, "SCHEMA", raised))
+            self._change_schema(1)
         self._kill_all(fault)
+
+    def _try_upgrade(self, fault: Fault) -> None:
+        """An upgrade to another state of feeds, which ends in the middle of the first snapshot."""
+        if self._trial is None:
+            self._trial = fault
+            self._change_schema(1)
+            self._kill_all(fault)
+
+    def _roll_back(self) -> None:
+        if self._trial is not None:
+            fault, self._trial = self._trial, None
+            for worker in self.workers.values():
+                worker.sender.strike = None
+            self._change_schema(-1)
+            self._kill_all(fault)
+
+    def _change_schema(self, by: int) -> None:
+        feed_stage.SCHEMA += by  # type: ignore[attr-defined]  # where it is read
+        self.broker.note(f"a release with schema {feed_stage.SCHEMA}")  # type: ignore[attr-defined]
 
     def _change_leader(self, fault: Fault) -> None:
         tps = list(self.broker.logs)
@@ -218,6 +296,10 @@ class Deployment:
         ends = {tp: log.high for tp, log in self.broker.logs.items() if tp.topic in CHANGELOGS.values()}
         ends |= {tp: offset for (_, tp), offset in self.broker.committed.items() if tp.topic == topics.FORECAST_EVENTS}
         self._ends.append((self.loop.now, ends))
+        for worker in self.workers.values():
+            for app in worker.apps:
+                for partition in app.ownership.partitions():
+                    self.watch.bounded(partition)
         self.loop.later(5.0, self._note_ends)
 
     def _old(self) -> dict[TopicPartition, int]:
@@ -236,10 +318,25 @@ class Deployment:
             if tp.topic == topics.FORECAST_EVENTS:
                 self.broker.logs[tp].remove(end)
 
+    def _retain_too_little(self, fault: Fault) -> None:
+        """Nobody reads the input for a while, and some of it goes."""
+        self._nobody_until = self.loop.now + 2 * _ARRIVED_SECONDS
+        self._kill_all(fault)
+        self.loop.later(_ARRIVED_SECONDS, self._remove, fault)
+
+    def _remove(self, fault: Fault) -> None:
+        tp = TopicPartition(topics.FORECAST_EVENTS, int(fault.who * self.plan.partitions))
+        log, first = self.broker.logs[tp], self.watch.durable(tp) + 1
+        if tp not in self.lost and first < log.high:
+            log.remove(max(first, log.high - fault.steps % 4))
+            self.lost[tp] = range(first, log.begin)
+            self.broker.note(f"{tp.topic}-{tp.partition} loses its records from {first} to {log.begin - 1}")
+
     # --- the end ---
 
     def _heal(self) -> None:
         self.broker.note("everything heals")
+        self._trial, self._healed = None, self.loop.now
         self.broker.rates = Rates()
         self.broker.cut_off.clear()
         for log in self.broker.logs.values():
@@ -251,6 +348,19 @@ class Deployment:
         """Whether all that was written is folded and covered by durable state."""
         if any(not worker.process.is_alive or worker.process.is_frozen for worker in self.workers.values()):
             return False
-        owned = {p.tp: p for w in self.workers.values() for app in w.apps for p in app.ownership.partitions()}
+        if self.loop.now < self._healed + _QUIET_SECONDS:
+            return False
+        here = {p.tp: p for w in self.workers.values() for app in w.apps for p in app.ownership.partitions()}
         logs = {tp: log for tp, log in self.broker.logs.items() if tp.topic in (*CHANGELOGS, topics.CONTROL_EVENTS)}
-        return all(tp in owned and owned[tp].idle and owned[tp].want > log.last for tp, log in logs.items())
+        return all(tp in here and here[tp].idle and here[tp].want > log.last for tp, log in logs.items())
+
+
+class _Nth:
+    """Whether it is the request of this number, of those to a changelog of feeds."""
+
+    def __init__(self, number: int) -> None:
+        self._left = number
+
+    def __call__(self, tp: TopicPartition) -> bool:
+        self._left -= tp.topic == CHANGELOGS[topics.FEED_LOG]
+        return self._left <= 0

@@ -19,17 +19,30 @@ START = 1_772_366_400_000
 FEEDS = ("red", "green")
 EXPERTS = ("ann", "bob", "cyd", "dan", "eve", "fay")
 
+CHANGELOGS = {topics.FORECAST_EVENTS: "question-changelog", topics.FEED_LOG: "feed-changelog"}
+
 SETTINGS: Mapping[str, Any] = {
-    "defaults": {"round_every": "10s", "grace": "1s", "min_experts": 3, "trust": {"warm_up_questions": 5}}
-}
+    "round_every": "10s", "grace": "1s", "min_experts": 3, "trust": {"warm_up_questions": 5}
+}  # fmt: skip
+SMALL = 4
+"""Questions in a ledger that is small enough to overflow."""
 LATER: Sequence[Mapping[str, Any]] = ({"loss": "log"}, {"vote_rule": "half"}, {"min_experts": 2}, {"guard": "on"})
 CONTROLS: Sequence[Mapping[str, Any]] = ({"forget": True}, {"excluded": True}, {"excluded": False}, {"team": "desk"})
 
 FAULTS = (
     "kill", "kill", "freeze", "freeze", "cut off", "leader", "leader", "compact", "rebalance", "clock", "transaction",
-    "retention", "all at once", "upgrade",
+    "retention", "all at once", "upgrade", "rolled back",
+    "retention ahead",
 )  # fmt: skip
 """Kinds of faults, the usual ones more than once."""
+
+REFUSED: Sequence[Mapping[str, Any]] = (
+    {"type": "forecast", "question_id": "q0", "expert_id": "ann", "probability": 7},
+    {"type": "unheard-of"},
+    {"type": "resolution", "question_id": "q1", "outcome": "perhaps"},
+    {"type": "question", "question_id": "q2", "closes_at": "2999-01-01T00:00:00Z"},
+)
+"""Events that cannot be used."""
 
 _SECONDS: Mapping[str, Sequence[float]] = {
     "freeze": (0.5, 3.0, 9.0, 15.0),
@@ -56,8 +69,7 @@ class Fault(NamedTuple):
     who : float
         Below 1: which of the workers that live then, or of the partitions.
     steps : int
-        A worker meets it after so many of its steps: between any two of its awaits. It freezes, if they are even,
-        before its producer sends.
+        A worker meets it after so many of its steps: between any two of its awaits. How it freezes, see ``FREEZES``.
     seconds : float
         How long it lasts; of a clock, by how much it is wrong from then on.
     """
@@ -67,6 +79,10 @@ class Fault(NamedTuple):
     who: float
     steps: int
     seconds: float
+
+
+FREEZES = ("between awaits", "a producer sends", "a fencing token is written", "a heartbeat is under way")
+"""Of a worker that freezes: at which moment; by its steps."""
 
 
 class Plan(NamedTuple):
@@ -109,10 +125,17 @@ def raises_schema(fault: Fault) -> bool:
     return fault.kind == "upgrade" and fault.who < 0.5
 
 
+def moment_of(freeze: Fault) -> str:
+    """At which moment a worker freezes."""
+    return FREEZES[freeze.steps % len(FREEZES)]
+
+
 def _fault(seconds: float, dice: random.Random) -> Fault:
+    """Some come late: what a frozen worker then writes stays the last record of its key."""
     kind = dice.choice(FAULTS)
     lasts = dice.choice(_SECONDS[kind]) if kind in _SECONDS else dice.uniform(0.2, 8)
-    return Fault(dice.uniform(3, seconds), kind, dice.random(), dice.randint(1, 200), lasts)
+    first = 3.0 if dice.random() < 0.7 else seconds - 15.0
+    return Fault(dice.uniform(first, seconds), kind, dice.random(), dice.randint(1, 200), lasts)
 
 
 def _inputs(plan: Plan, questions: int, dice: random.Random) -> Iterator[Sent]:
@@ -120,15 +143,19 @@ def _inputs(plan: Plan, questions: int, dice: random.Random) -> Iterator[Sent]:
     for number in range(questions):
         opens = dice.uniform(1, plan.seconds * 0.6)
         yield from _of_question(f"q{number}", dice.choice(FEEDS), opens, dice)
-    yield _settings(0.5, SETTINGS)
+    defaults = {**SETTINGS, "ledger_max": SMALL} if dice.random() < 0.1 else SETTINGS
+    yield _settings(0.5, {"defaults": defaults})
     for _ in range(dice.randint(0, 3)):
-        document = {"defaults": {**SETTINGS["defaults"], **dice.choice(LATER)}}
-        yield _settings(dice.uniform(5, plan.seconds), document)
+        yield _settings(dice.uniform(5, plan.seconds), {"defaults": {**defaults, **dice.choice(LATER)}})
     for _ in range(dice.randint(0, 4)):
         feed, expert = dice.choice(FEEDS), dice.choice(EXPERTS)
         yield _control(dice.uniform(5, plan.seconds), "expert", feed=feed, expert_id=expert, **dice.choice(CONTROLS))
-    if dice.random() < 0.2:
-        yield _control(dice.uniform(10, plan.seconds), "feed", feed=dice.choice(FEEDS), reset=True)
+    for change in ("reset", "delete"):
+        if dice.random() < 0.2:
+            yield _control(dice.uniform(10, plan.seconds), "feed", feed=dice.choice(FEEDS), **{change: True})
+    for _ in range(dice.randint(0, 3)):
+        key = f"q{dice.randint(0, 9)}"
+        yield Sent(dice.uniform(5, plan.seconds), topics.FORECAST_EVENTS, key, dice.choice(REFUSED))
 
 
 def _of_question(question: str, feed: str, opens: float, dice: random.Random) -> Iterator[Sent]:
@@ -137,7 +164,10 @@ def _of_question(question: str, feed: str, opens: float, dice: random.Random) ->
     def sent(moment: float, kind: str, /, **fields: Any) -> Sent:
         return Sent(moment, topics.FORECAST_EVENTS, question, {"type": kind, "question_id": question, **fields})
 
-    yield sent(opens, "question", feed=feed, opens_at=_iso(opens), closes_at=_iso(closes))
+    said = sent(opens, "question", feed=feed, opens_at=_iso(opens), closes_at=_iso(closes), at=_iso(opens))
+    if dice.random() < 0.1:  # it comes late, and perhaps in the partition of another question
+        said = said._replace(at=dice.uniform(opens, closes + 5), key=dice.choice((question, "elsewhere")))
+    yield said
     for expert in EXPERTS:
         for _ in range(dice.randint(0, 2)):
             at = dice.uniform(opens, closes)

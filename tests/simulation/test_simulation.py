@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from tests.simulation.mutants import FOUND_BY, MUTANTS, SECOND
+from tests.simulation.mutants import FOUND_BY, HARMLESS, MUTANTS, SECOND, UNLEASED
 from tests.simulation.plan import plan_of
 from tests.simulation.simulate import carry_out, shrunk, simulate
 
@@ -23,11 +23,17 @@ def test_a_deployment_ends_as_the_bare_folds_of_its_logs_do_whatever_breaks(seed
 def test_a_broken_mechanism_is_found(mutant: str, seed: int) -> None:
     assert simulate(seed, mutant).problems
     if mutant in SECOND:
-        assert not simulate(seed, "the lease is ignored").problems
+        assert not simulate(seed, UNLEASED).problems
+
+
+@pytest.mark.parametrize("mutant", HARMLESS)
+@pytest.mark.parametrize("seed", range(4))
+def test_a_change_that_another_promise_makes_harmless_breaks_nothing(mutant: str, seed: int) -> None:
+    assert not simulate(seed, mutant).problems
 
 
 def test_a_deployment_that_fails_is_made_smaller_and_fails_still() -> None:
-    plan = plan_of(1)
+    plan = plan_of(0)
 
     smaller = shrunk(plan, "the order of batches is not checked", runs=12)
 
@@ -46,5 +52,5 @@ def test_what_workers_write_and_when_depends_on_neither_process_nor_hash_seed() 
     assert len(set(one)) == 4
 
 
-def test_seeds_are_named_of_mutants() -> None:
-    assert set(FOUND_BY) <= set(MUTANTS)
+def test_each_mutant_is_found() -> None:
+    assert FOUND_BY.keys() == MUTANTS.keys()

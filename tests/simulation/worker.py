@@ -17,13 +17,21 @@ from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.ownership import Ownership, RunningApp, StageInput, StagePartitions
 from stream_peer.kafka.worker.port import Appended, LogBounds, LogEnd, TopicPartition, WorkerContext, Writing
 from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
-from stream_peer.log.observer import NullObserver
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import SnapshotEvery
-from tests.simulation.broker import REBALANCE_SECONDS, SESSION_SECONDS, Beat, Broker, Group, NewRecord
+from tests.simulation.broker import (
+    LARGEST_FETCH,
+    REBALANCE_SECONDS,
+    SESSION_SECONDS,
+    Beat,
+    Broker,
+    Group,
+    NewRecord,
+)
 from tests.simulation.loop import Process
 from tests.simulation.plan import START
+from tests.simulation.watch import Watch
 
 T = TypeVar("T")
 
@@ -35,11 +43,16 @@ _DEADLINES = Deadlines(silence=SESSION_SECONDS / 2, shutdown=20.0, broker=60.0)
 
 
 class Runtime:
-    """The clock and the ids of a process. ``ahead``: by how many milliseconds its time of day is wrong."""
+    """The clock and the ids of a process.
+
+    ``ahead``: by how many milliseconds its time of day is wrong. ``named``: called once, before a fencing token is
+    written.
+    """
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self.ahead = 0
+        self.named: Callable[[], None] | None = None
         self._ids = 0
 
     def now(self) -> float:
@@ -50,6 +63,9 @@ class Runtime:
 
     def fresh_id(self) -> str:
         self._ids += 1
+        if self.named is not None:
+            named, self.named = self.named, None
+            named()
         return f"{self._process.name}.{self._ids}"
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -60,12 +76,22 @@ class Runtime:
 class Sender:
     """An idempotent producer: every request is repeated until it is acknowledged; one at a time for a partition.
 
-    ``strike``: called once, before a request: its records were handed over, and are not sent yet.
+    Attributes
+    ----------
+    strike : callable or None
+        Called once, before a request: its records were handed over, and are not sent yet.
+    is_time : callable
+        Takes the partition of a request, and says whether it is that one.
+    groups : dict
+        The groups that leases are of.
     """
 
-    def __init__(self, broker: Broker) -> None:
+    def __init__(self, broker: Broker, watch: Watch, name: str) -> None:
         self.retries = 0
         self.strike: Callable[[], None] | None = None
+        self.is_time: Callable[[TopicPartition], bool] = lambda _: True
+        self.groups: dict[Lease, Group] = {}
+        self._watch, self._name = watch, name
         self._broker = broker
         self._ids: dict[TopicPartition, int] = defaultdict(broker.producer)
         self._sequences: dict[TopicPartition, int] = defaultdict(int)
@@ -109,11 +135,13 @@ class Sender:
         sequence = self._sequences[tp]
         self._sequences[tp] += 1
         while True:
-            if self.strike is not None:
+            if self.strike is not None and self.is_time(tp):
                 strike, self.strike = self.strike, None
                 strike()
                 await asyncio.sleep(0)
             await self._allowed(tp, tenure)
+            if tenure is not None:
+                self._watch.sent(self._name, self.groups[tenure.lease], tenure.term, tp)
             answer: asyncio.Future[int | None] = loop.create_future()
             if not broker.happens(broker.rates.lost_requests):
                 answered = partial(_settle, answer)
@@ -196,9 +224,12 @@ class Unordered(frozenset[TopicPartition]):
 class Consumer:
     """A member of a group that fetches for a listener. See ``port.Listener`` for what it may expect."""
 
-    def __init__(self, broker: Broker, process: Process, group: Group, ownership: Ownership, lease: Lease) -> None:
+    def __init__(
+        self, broker: Broker, watch: Watch, process: Process, group: Group, ownership: Ownership, lease: Lease
+    ) -> None:
         self._broker, self._process, self._group, self._ownership = broker, process, group, ownership
-        self._lease = lease
+        self._watch, self._lease = watch, lease
+        self.beats = False  # a heartbeat is under way
         self._generation = NO_TERM
         self._terms, self._is_settled = 0, False
         lease.follow(lambda: self._generation)
@@ -245,10 +276,15 @@ class Consumer:
         await asyncio.sleep(self._broker.latency())
         return self._broker.logs[tp].begin
 
+    async def end_now(self, tp: TopicPartition) -> int:
+        await asyncio.sleep(self._broker.latency())
+        return self._broker.logs[tp].high
+
     def commit(self, tp: TopicPartition) -> None:
         waiting = self._accepted.get(tp, [])
         while waiting and waiting[0].is_done:
             offset = waiting.pop(0).records[-1].offset + 1
+            self._watch.committed(tp, offset)
             self._broker.loop.later(self._broker.latency(), self._committed, tp, offset, self._generation)
 
     def _committed(self, tp: TopicPartition, offset: int, generation: int) -> None:
@@ -297,6 +333,7 @@ class Consumer:
         return self._sought.get(tp) == want
 
     def pass_over(self, tp: TopicPartition, end: int) -> None:
+        self._watch.committed(tp, end)
         self._broker.loop.later(self._broker.latency(), self._committed, tp, end, self._generation)
 
     # --- membership ---
@@ -328,7 +365,9 @@ class Consumer:
             sent, answer = loop.now, loop.create_future()
             loop.later(self._broker.latency(), self._beat_comes, self._generation, answer)
             timer = loop.call_later(_REQUEST_SECONDS, _settle, answer, None)
+            self.beats = True
             said = await answer
+            self.beats = False
             timer.cancel()
             if said in (Beat.WELL, Beat.REBALANCES):
                 self._lease.answered(sent, self._generation, rebalances=said is Beat.REBALANCES)
@@ -391,7 +430,9 @@ class Consumer:
                 if sought is not None:
                     self._sought[tp] = sought
                 log = broker.logs[tp]
-                records, self._positions[tp] = log.read(max(at, log.begin), broker.random.choice((1, 3, 10, 40)))
+                records, self._positions[tp] = log.read(
+                    max(at, log.begin), broker.random.choice((1, 3, 10, LARGEST_FETCH))
+                )
                 if records:
                     pause = 0.0
                     self._sought.pop(tp, None)
@@ -417,6 +458,7 @@ class Worker:
     Parameters
     ----------
     broker : Broker
+    watch : Watch
     process : Process
     stages : sequence of StageInput
         Of the two apps: feed and control stage share a group.
@@ -428,6 +470,7 @@ class Worker:
     def __init__(
         self,
         broker: Broker,
+        watch: Watch,
         process: Process,
         stages: Sequence[StageInput],
         every: SnapshotEvery,
@@ -438,11 +481,11 @@ class Worker:
         self._heartbeats = Heartbeats(_DEADLINES, self.runtime.now)
         self._ended = ended
         clock = BrokerClock(self.runtime.now)
-        self.sender = Sender(broker)
+        self.sender = Sender(broker, watch, process.name)
         producer = BatchProducer(self.sender, str, self._heartbeats, clock=clock)
         context = WorkerContext(
             producer,
-            NullObserver(),
+            watch,
             every,
             ended,
             lambda _place: None,
@@ -455,11 +498,15 @@ class Worker:
         questions = [each for each in stages if each.topic == topics.FORECAST_EVENTS]
         feeds = [each for each in stages if each.topic != topics.FORECAST_EVENTS]
         self.apps: list[RunningApp] = []
+        self.consumers: list[Consumer] = []
         for name, inputs in (("question", questions), ("feed", feeds)):
             lease = Lease(SESSION_SECONDS, REBALANCE_SECONDS, self.runtime.now)
             under = context.under(lease)
             ownership = Ownership([StagePartitions(each, under) for each in inputs], ended, producer.topic_ids)
-            consumer = Consumer(broker, process, broker.group(name, [each.topic for each in inputs]), ownership, lease)
+            group = broker.group(name, [each.topic for each in inputs])
+            self.sender.groups[lease] = group
+            consumer = Consumer(broker, watch, process, group, ownership, lease)
+            self.consumers.append(consumer)
             self.apps.append(RunningApp(consumer, ownership))
             process.spawn(consumer.run())
         stalls = StallLimits(SESSION_SECONDS, REBALANCE_SECONDS, _DEADLINES.broker)

@@ -812,6 +812,10 @@ class BatchConsumer(driver.Consumer):
         """The first offset that the broker still has."""
         return int((await self.earliest_offsets(tp))[tp])
 
+    async def end_now(self, tp: Any) -> int:
+        """Where a log ends now, be it assigned or not: the offset behind its last record."""
+        return (await patiently(lambda: self.log_ends(tp)))[tp].high
+
     async def on_partitions_assigned(self, assigned: Any, generation_id: int = 0) -> None:
         """Write the fencing tokens before Faust recovers: before it asks where the changelogs end."""
         self._accepted.clear()

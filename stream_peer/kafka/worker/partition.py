@@ -29,6 +29,8 @@ log = structlog.get_logger(__name__)
 _SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
 _SLICE_OUTPUTS = 20_000  # of one write: in memory until they are acknowledged
 _IDLE_SECONDS = 5.0
+LOOK_SECONDS = 60.0
+"""Between two looks of an idle owner at the end of its changelog."""
 _WAITS_FOR_ITS_TURN = RebuildProgress(0, 0)
 _WITHOUT_FORMER = "the topic was recreated, and holds nothing of what came before: that is gone from the state"
 
@@ -99,6 +101,7 @@ class OwnedPartition:
         self._progress: RebuildProgress | None = None
         self._slices = 0
         self._audits = Audits(self.tp.partition, self._now)
+        self._looks_at = self._now() + LOOK_SECONDS
         self._stopped = False
         self._rested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -280,6 +283,14 @@ class OwnedPartition:
             self._take_note_of_lost(lost)
         if self._checkpoint_due() and not self._stopped:
             await self._checkpoint()
+        if self._writer is not None and not (self._inbox or self._draining()) and self._now() >= self._looks_at:
+            await self._look_behind(self._writer)
+
+    async def _look_behind(self, writer: StateWriter) -> None:
+        """Look whether a former owner's record came late to the changelog: between appends nothing else shows it."""
+        self._looks_at = self._now() + LOOK_SECONDS
+        end = await self._source.end_now(TopicPartition(writer.topic, self.tp.partition))
+        await writer.look_behind(self.tp.partition, end, self._context)
 
     def _take_note_of_lost(self, records: int) -> None:
         """Let the state cover the records that are gone: the next owner of the partition does not report them again."""

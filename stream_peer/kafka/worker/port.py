@@ -115,6 +115,9 @@ class BatchSource(Protocol):
     async def log_start(self, tp: TopicPartition) -> int:
         """The first offset that the broker still has."""
 
+    async def end_now(self, tp: TopicPartition) -> int:
+        """Where a log ends now, be it assigned or not: the offset behind its last record."""
+
 
 class Assigned(BatchSource, Protocol):
     """The consumer, as ownership sees it."""

@@ -4,8 +4,16 @@ import msgspec
 import pytest
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.changelog import NOTHING_APPLIED, ChangelogReader, ChangelogRow, LogOrigin, Writer, token_row
-from stream_peer.log.stage import Snapshot
+from stream_peer.log.changelog import (
+    NOTHING_APPLIED,
+    ChangelogReader,
+    ChangelogRow,
+    LateTokenError,
+    LogOrigin,
+    Writer,
+    token_row,
+)
+from stream_peer.log.stage import LogRecord, Snapshot
 
 
 class Log:
@@ -89,6 +97,49 @@ def test_records_of_a_former_owner_are_ignored_and_their_keys_written_again() ->
     assert must
     assert [row.key for row in log.rows[before:]] == [b"0/x", b"0/head"]
     assert log.read().recovered() == (9, b"head", {b"x": b"1"})
+
+
+def test_records_of_a_former_owner_that_come_late_are_passed_and_their_keys_written_again() -> None:
+    log = Log()
+    _, former = log.owner("a")
+    log.write(former, 9, x=b"1")
+    fold, writer = log.owner("b")
+    snapshot = Snapshot({b"x": b"2"}, b"head")
+    (ours,) = writer.entry_rows(snapshot, 14)
+    late = list(former.entry_rows(Snapshot({b"x": b"zombie", b"y": b"zombie"}, b""), 19))
+    log.rows += [ours, *late, writer.head_row(snapshot, 14)]
+    writer.appended(4, 1)
+
+    writer.passed([LogRecord(5 + number, 0, *row) for number, row in enumerate(late)], 7)
+    writer.appended(7, 1)
+    writer.committed(snapshot, 14)
+    must, before = writer.must_rewrite, len(log.rows)
+    log.write(writer, 14)
+
+    assert must
+    assert not writer.must_rewrite
+    assert [row.key for row in log.rows[before:]] == [b"0/x", b"0/y", b"0/head"]
+    compacted = {row.key: row for row in log.rows}
+    log.rows = [row for number, row in enumerate(log.rows) if b"claim" in row.key or compacted[row.key] is row]
+    assert log.read().recovered() == fold.recovered() == (14, b"head", {b"x": b"2"})
+
+
+def test_behind_a_late_fencing_token_an_owner_writes_with_another_one() -> None:
+    log = Log()
+    log.owner("a")
+    fold, writer = log.owner("b")
+    log.write(writer, 4, x=b"1")
+    log.rows.append(token_row(0, "a"))
+
+    with pytest.raises(LateTokenError, match="another fencing token came to the changelog before offset 5"):
+        writer.passed([LogRecord(4, 0, *log.rows[-1])], 5)
+    log.rows.append(token_row(0, "c"))
+    writer.fence_again("c", 5)
+    log.write(writer, 9, x=b"2")
+
+    assert log.read().recovered() == fold.recovered() == (9, b"head", {b"x": b"2"})
+    assert fold.token == "c"
+    assert writer.is_fenced_again
 
 
 def test_what_is_gone_stays_gone_and_its_last_value_leaves_the_log() -> None:

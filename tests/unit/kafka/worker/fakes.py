@@ -57,6 +57,7 @@ class FakeSource:
         self.forgotten: list[Any] = []
         self.again: list[int] = []
         self.start = start
+        self.end = 0
         self.answers = asyncio.Event()
         self.answers.set()
 
@@ -76,6 +77,9 @@ class FakeSource:
     async def log_start(self, tp: Any) -> int:
         await self.answers.wait()
         return self.start
+
+    async def end_now(self, tp: Any) -> int:
+        return self.end
 
 
 class FakeLogs:

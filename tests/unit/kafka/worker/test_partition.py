@@ -4,15 +4,16 @@ import asyncio
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+import msgspec
 import pytest
 
 from stream_peer.errors import ForeignWriterError, UnsignedStateError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_ENTRIES_AND_HEAD, StateWriter
-from stream_peer.log.changelog import ChangelogReader, Writer, token_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, StateRecord, Writer, token_row
 from stream_peer.log.observer import NullObserver
-from stream_peer.log.stage import Effects, Record
+from stream_peer.log.stage import Effects, LogRecord, Record
 from stream_peer.settings.process import SnapshotEvery
 from tests.unit.kafka.worker.fakes import (
     LONG,
@@ -45,13 +46,17 @@ class Bench:
         state: bool = True,
         fault: Callable[[str], None] = no_fault,
         observer: Any = None,
+        logs: FakeLogs | None = None,
     ) -> None:
         self.producer, self.source, self.stage = FakeProducer(), FakeSource(), RebuildingStage()
-        around, self.errors = surroundings(self.producer, fault=fault, every=every or LONG, observer=observer)
+        around, self.errors = surroundings(
+            self.producer, fault=fault, every=every or LONG, observer=observer, logs=logs
+        )
         fold = ChangelogReader()
         self.producer.changelog.append(token_row(3, "me"))
         fold.add(0, *token_row(3, "me"))
-        writer = StateWriter("changelog", Writer(fold, 3, "me", 1)) if state else None
+        self.writer = Writer(fold, 3, "me", 1)
+        writer = StateWriter("changelog", self.writer) if state else None
         self.draining = False
         place = ("question", TopicPartition("forecast-events", 3))
         self.partition = OwnedPartition(place, self.stage, begin, writer, self.source, around, lambda: self.draining)
@@ -334,10 +339,11 @@ async def test_a_partition_without_state_begins_where_it_is_told_and_acknowledge
     assert here.producer.written == [("output", b"a"), ("ack", 40)]
 
 
-async def test_a_foreign_record_in_the_changelog_ends_the_process_without_acknowledging(
+async def test_a_second_later_fencing_token_in_the_changelog_ends_the_process_without_acknowledging(
     bench: Callable[..., Bench],
 ) -> None:
-    here = bench()
+    here = bench(logs=FakeLogs([LogRecord(1, 0, *token_row(3, "other"))]))
+    here.writer.fence_again("me", 0)
     here.producer.foreign = 1
 
     event = await here.put(0, 1)
@@ -345,6 +351,22 @@ async def test_a_foreign_record_in_the_changelog_ends_the_process_without_acknow
 
     assert isinstance(here.errors[0], ForeignWriterError)
     assert not event.acked
+
+
+async def test_a_record_of_a_former_owner_that_comes_late_is_passed_and_its_key_written_again_at_once(
+    bench: Callable[..., Bench],
+) -> None:
+    late = ChangelogRow(b"3/k/b", msgspec.msgpack.encode(StateRecord("former", 7, b"1")))
+    here = bench(logs=FakeLogs([LogRecord(1, 0, *late)]))
+    here.producer.foreign = 1
+
+    event = await here.put(0, 1)
+    await eventually(lambda: ("row", b"3/k/b") in here.producer.written)
+    await here.partition.rest()
+
+    assert not here.errors
+    assert event.acked
+    assert here.producer.written[-2:] == [("row", b"3/k/b"), ("row", b"3/head")]
 
 
 async def test_the_fault_point_lies_between_entries_and_head(bench: Callable[..., Bench]) -> None:

@@ -1,16 +1,28 @@
 """Snapshots as they go to a changelog: in slices, the head last, and worth nothing without it."""
 
 import asyncio
-from collections.abc import Sequence
+import contextlib
+from collections.abc import AsyncIterator, Sequence
 
+import msgspec
 import pytest
 
+from stream_peer.errors import ForeignWriterError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import Appended, TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_SLICES, StateWriter
-from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, token_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, StateRecord, Writer, token_row
 from stream_peer.log.stage import LogRecord, Snapshot
-from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, eventually, surroundings
+from tests.unit.kafka.worker.fakes import (
+    FakeEvent,
+    FakeLogs,
+    FakeProducer,
+    FakeReading,
+    FakeSource,
+    SumStage,
+    eventually,
+    surroundings,
+)
 
 STATE = {b"k/%d" % number: b"x" for number in range(3)}
 
@@ -34,6 +46,32 @@ class Slow(FakeProducer):
         for offset, row in enumerate(self.changelog):
             fold.add(offset, *row)
         return fold
+
+
+class Interrupted(Slow):
+    """Before each append rows of others may come; and its changelog can be read."""
+
+    def __init__(self, *late: Sequence[ChangelogRow]) -> None:
+        super().__init__()
+        self.late = list(late)
+
+    async def append(self, topic: str, partition: int, rows: Sequence[ChangelogRow], timestamp: int) -> list[Appended]:
+        self.changelog += self.late.pop(0) if self.late else ()
+        return await super().append(topic, partition, rows, timestamp)
+
+    @contextlib.asynccontextmanager
+    async def reading(self, tp: TopicPartition, up_to: int | None, first: int = 0) -> AsyncIterator[FakeReading]:
+        records = [LogRecord(offset, 0, *row) for offset, row in enumerate(self.changelog)]
+        async with FakeLogs(records).reading(tp, up_to, first) as reading:
+            yield reading
+
+    async def write(self, writer: StateWriter) -> None:
+        around, _ = surroundings(self)
+        await writer.write(3, Snapshot(STATE, b"head"), 5, around._replace(logs=self), lambda: None)
+
+
+TOKEN = token_row(3, "former")
+ROW = ChangelogRow(b"3/k/1", msgspec.msgpack.encode(StateRecord("former", 2, b"y")))
 
 
 def writer_to(producer: Slow) -> StateWriter:
@@ -96,3 +134,49 @@ async def test_a_large_snapshot_given_up_between_slices_counts_for_nothing(monke
     assert after != before
     assert source.forgotten == [second]
     assert producer.stored().recovered() == (2, b"head", {b"k/%d" % number: b"1" for number in range(3)})
+
+
+@pytest.mark.parametrize("late", [[[ROW]], [[], [ROW]], [[TOKEN]], [[], [TOKEN]], [[ROW, TOKEN, ROW], [ROW], [ROW]]])
+async def test_what_a_former_owner_sent_and_comes_late_does_not_count_and_is_outlived(
+    late: list[list[ChangelogRow]],
+) -> None:
+    producer = Interrupted(*late)
+    writer = writer_to(producer)
+
+    await producer.write(writer)
+    while writer.rows.must_rewrite:
+        await producer.write(writer)
+
+    last = {row.key: offset for offset, row in enumerate(producer.changelog)}
+    compacted = ChangelogReader()
+    for offset, row in enumerate(producer.changelog):
+        if last[row.key] == offset:
+            compacted.add(offset, *row)
+    assert producer.stored().recovered() == compacted.recovered() == (5, b"head", STATE)
+
+
+async def test_a_second_late_token_ends_the_owner_since_another_one_is_alive() -> None:
+    producer = Interrupted([TOKEN], [TOKEN], [TOKEN])
+
+    with pytest.raises(ForeignWriterError, match="another writer is at work"):
+        await producer.write(writer_to(producer))
+
+
+async def test_an_idle_owner_looks_for_what_came_late(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_peer.kafka.worker.partition.LOOK_SECONDS", 0.0)
+    producer, source = Interrupted(), FakeSource()
+    around, _ = surroundings(producer)
+    around = around._replace(logs=producer)
+    writer = writer_to(producer)
+    await writer.write(3, Snapshot(STATE, b"head"), 5, around, lambda: None)
+    producer.changelog.append(ROW)
+    source.end = len(producer.changelog)
+
+    place = ("question", TopicPartition("forecast-events", 3))
+    partition = OwnedPartition(place, SumStage(), StartPosition(5, 6), writer, source, around, lambda: False)
+    partition.start()
+    await partition.put(FakeEvent([LogRecord(6, 0, b"9", b"")]))
+    await eventually(lambda: [row.key for row in producer.changelog[-2:]] == [b"3/k/1", b"3/head"])
+    partition.stop()
+
+    assert producer.stored().recovered().entries == {**STATE, b"k/9": b"1"}
