@@ -97,6 +97,18 @@ COLUMNS: tuple[Column, ...] = (
     Column("judged_true", "expert", resolved="ℓ(p, y), less the mean of those present"),
     Column("evaluated", "expert", resolved="1", doc="for the experts of the scored forecast"),
     Column("evaluated_squared", "expert", resolved="(p - y)²", doc="there"),
+    Column(
+        "spread",
+        "expert",
+        by_rule=True,
+        open="(w·mean c)²",
+        resolved=_SAME,
+        doc="version 2; c: how far the published regret is moved by reference answers, alike or each its own",
+    ),
+    Column("closed_regret", "expert", by_rule=True, resolved="Σvℓ - ℓ against ŷ", doc="version 2"),
+    Column("closed_regret_if_one", "expert", by_rule=True, resolved="Σvℓ - ℓ against 1", doc="version 2"),
+    Column("closed_regret_if_zero", "expert", by_rule=True, resolved="Σvℓ - ℓ against 0", doc="version 2"),
+    Column("most_regret", "expert", open="larger of Σvℓ - ℓ against 1 and against 0", doc="version 2"),
     Column("questions", "feed", open="share of rounds that count", resolved="1"),
     Column("resolved", "feed", resolved="1"),
     Column("asked", "feed", open="1", resolved=_SAME),
@@ -248,3 +260,9 @@ def evaluated_span() -> slice:
 def expert_span(rule: int) -> slice:
     """Where the experts' columns of a vote rule lie."""
     return EXPERT.span("variance", "absolute_regret", VOTE_RULES[rule])
+
+
+def certificate_rows() -> IntArray:
+    """Where the experts' columns of version 2's certificate lie; they are stored as ``NEW_OF_FEED`` are."""
+    of_rules = [np.r_[EXPERT.span("spread", "closed_regret_if_zero", rule)] for rule in VOTE_RULES]
+    return np.sort(np.array([*np.concatenate(of_rules), EXPERT.at("most_regret")]))

@@ -21,6 +21,7 @@ from stream_peer.feeds.columns import (
     SCALE,
     VOTE_RULES,
     VOTES,
+    certificate_rows,
     classes_span,
     evaluated_span,
     rule_span,
@@ -32,7 +33,7 @@ from stream_peer.feeds.methods.group_answers import group_moments
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.scored import evaluation, scored_facts
 from stream_peer.feeds.sums import NOTHING, Amount, Binned, Contribution, fixed
-from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unchecked
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, unchecked
 from stream_peer.numerics.peer_losses import unbiased_peer_loss, unit_peer_loss
 
 _unit_peer_loss = unchecked(unit_peer_loss)
@@ -41,7 +42,7 @@ _unbiased_peer_loss = unchecked(unbiased_peer_loss)
 _FEWEST = 2
 """Experts that must stand in a round for it to say how they did beside one another."""
 
-_N_RULE = len(EXPERT.names(by_rule=True))
+_N_RULE = len(EXPERT.between("variance", "absolute_regret"))
 _PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
 _SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "regret_if_zero")
 _REGRET = EXPERT.at("regret")
@@ -54,13 +55,17 @@ _ANSWER, _REVEALED_PAIR = RULE_PART.index("answer"), RULE_PART.index("revealed_p
 _TRUTH_TABLE = RULE_PART.index("right_zero"), RULE_PART.index("right_one")
 """Where right answers of either outcome are; wrong ones follow."""
 
+_CERTIFICATE = certificate_rows()
+"""Rows that only methods with a certificate of their own write."""
+
 _PEER_ROWS: Mapping[tuple[int, ...], IntArray] = {
-    rules: EXPERT.written("open", rules) for rules in ((0,), (1,), (0, 1))
+    rules: (rows := EXPERT.written("open", rules))[~np.isin(rows, _CERTIFICATE)] for rules in ((0,), (1,), (0, 1))
 }
 """Rows that a question without outcome writes, by the vote rules of its rounds."""
 
-_TRUTH_ROWS = np.setdiff1d(EXPERT.written("resolved"), np.r_[evaluated_span()])
+_TRUTH_ROWS = np.setdiff1d(EXPERT.written("resolved"), np.r_[evaluated_span(), _CERTIFICATE])
 """Rows that its rounds write with the outcome, in the order of the table: the scored forecast writes the others."""
+
 
 _N_REGRETS = len(EXPERT.between("outcome_regret", "fast_absolute"))
 """How many of these begin with it: regrets and terms of the mixer."""
@@ -88,6 +93,9 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
         if outcome is None
         else _truth_columns(flat, rules[0], outcome, method)
     )
+    if method.bounds_all:
+        bounded, places = _certificate_columns(flat, rules, outcome, weight)
+        columns, rows = np.concatenate((columns, bounded)), np.append(rows, places)
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     votes = _fourth_moments(counting, len(rounds), weight)
     histograms = _binned(flat, weight) if method.keeps_histograms else None
@@ -291,6 +299,46 @@ def _truth_rows(flat: _Flat, outcome: int, method: Method) -> FloatArray:
         true_regret *= shared
         rows[len(_TRUTH_ROWS) :] *= shared
     return rows
+
+
+def _certificate_columns(
+    flat: _Flat, rules: Sequence[int], outcome: int | None, weight: float
+) -> tuple[FloatArray, IntArray]:
+    """What the certificate of version 2 adds up: columns, and which they are.
+
+    With the outcome a round that does not count has the regret that is known, whatever the error rates are: it is put
+    in the place of all three.
+    """
+    losses, select = flat.losses, flat.select
+    regrets = flat.regretted[0] - losses
+    _, if_one, if_zero = regrets
+    own = flat.spread + (1.0 - 2.0 * select) * np.abs(losses[1] - losses[2])
+    rows = np.empty((5, len(own)))
+    rows[0] = np.where(_alike(flat), np.abs(if_one - if_zero), own) * flat.counts
+    rows[1:4] = regrets * flat.counts
+    if outcome is not None:
+        rows[1:4] += (1.0 - np.asarray(flat.counts)) * (if_one if outcome else if_zero)
+    means: list[FloatArray] = []
+    places: list[int] = []
+    for rule in rules:
+        of_rule = _averaged(flat, rows[:4] * (flat.rule == rule) if len(rules) > 1 else rows[:4])[1]
+        of_rule[0] *= of_rule[0] * weight
+        written = EXPERT.span("spread", "closed_regret_if_zero", VOTE_RULES[rule])
+        means.append(of_rule if outcome is not None else of_rule[:1])
+        places += range(written.start, written.stop if outcome is not None else written.start + 1)
+    if outcome is None:
+        rows[1:3] = regrets[1:] * flat.counts
+        of_all = _averaged(flat, rows[1:3])[1]
+        means.append(np.maximum.reduce(of_all, axis=0, keepdims=True))
+        places.append(EXPERT.at("most_regret"))
+    return np.concatenate(means), np.array(places)
+
+
+def _alike(flat: _Flat) -> BoolArray:
+    """Of each forecast whether all own reference answers of its round are the same."""
+    starts = np.cumsum([0, *flat.sizes[:-1]])
+    ones = np.add.reduceat(flat.answers.astype(np.int64), starts)
+    return np.repeat((ones == 0) | (ones == flat.sizes), flat.sizes)
 
 
 def _fill_judged(flat: _Flat, true_loss: FloatArray, rows: FloatArray) -> None:

@@ -20,6 +20,7 @@ from stream_peer.feeds.columns import (
     SHADOW,
     UNIT,
     VOTE_RULES,
+    certificate_rows,
     evaluated_span,
 )
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
@@ -38,8 +39,10 @@ _BEFORE_VOTES = FEED.at("group_weight")
 _COUNTS = struct.Struct("<II")
 """In front of stored sums: how many experts, how many shadows."""
 _ALL_OF_FEED = 1 << 31
-"""Added to the number of shadows where all columns of the feed are stored: else those of ``NEW_OF_FEED`` are 0, and the
-form is that of the release before."""
+"""Added to the number of shadows where all columns are stored: else those of ``NEW_OF_FEED`` and of the certificate are
+0, and the form is that of the release before."""
+_ROWS = np.arange(EXPERT.size)
+_FORMER_ROWS = np.setdiff1d(_ROWS, certificate_rows())
 
 
 def fixed(values: FloatArray, weight: float) -> IntArray:
@@ -233,8 +236,8 @@ class Sums:
         if self.is_zero():
             return b""
         self.reserve(n_experts)  # some may have been added since anything was put in
-        matrix = np.ascontiguousarray(self.matrix[:, :n_experts])
-        is_new = any(self.feed[-NEW_OF_FEED:])
+        is_new = any(self.feed[-NEW_OF_FEED:]) or bool(self.matrix[certificate_rows()].any())
+        matrix = self.matrix[_ROWS if is_new else _FORMER_ROWS, :n_experts]
         last = FEED.size if is_new else FEED.size - NEW_OF_FEED
         feed = [*self.feed[:_BEFORE_VOTES], *self.votes.reshape(-1).tolist(), *self.feed[_BEFORE_VOTES:last]]
         parts = [
@@ -256,13 +259,14 @@ class Sums:
             n_zeros = 0 if is_new else NEW_OF_FEED
             numbers = np.frombuffer(data, "<i8", offset=_COUNTS.size).astype(np.int64)
             of_feed = FEED.size - n_zeros + sums.votes.size
-            end = of_feed + EXPERT.size * stored
+            rows = _ROWS if is_new else _FORMER_ROWS
+            end = of_feed + len(rows) * stored
             numbers, shadows = np.split(numbers, [len(numbers) - n_shadows * (1 + SHADOW.size)])
             sums.shadows = {int(row[0]): row[1:] for row in shadows.reshape(-1, 1 + SHADOW.size)}
             behind = _BEFORE_VOTES + sums.votes.size
             sums.feed = [*numbers[:_BEFORE_VOTES].tolist(), *numbers[behind:of_feed].tolist(), *[0] * n_zeros]
             sums.votes = numbers[_BEFORE_VOTES:behind].reshape(sums.votes.shape).copy()
-            sums.matrix[:, :stored] = numbers[of_feed:end].reshape(EXPERT.size, -1)
+            sums.matrix[rows, :stored] = numbers[of_feed:end].reshape(len(rows), -1)
             sums.histograms = numbers[end:].reshape(-1, BINS).copy()
         return sums
 

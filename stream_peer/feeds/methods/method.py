@@ -199,6 +199,8 @@ class Method:
         Whether each expert is scored against all others.
     certifies : bool
         Whether reference answers are made without the experts that they score, as a certificate demands.
+    bounds_all : bool
+        Whether the certificate adds up all questions, with an outcome or without.
     mixes : bool
         Whether forecasts are mixed by all mixers, in shares that outcomes move.
     adjusts : bool
@@ -229,6 +231,7 @@ class Method:
     estimates: bool = True
     leaves_one_out: bool = True
     certifies: bool = True
+    bounds_all: bool = False
     mixes: bool = True
     adjusts: bool = True
     finds_blocks: bool = False

@@ -19,10 +19,12 @@ from stream_peer.feeds.columns import (
     VOTE_RULES,
     Evidence,
     Layout,
+    certificate_rows,
     evaluated_span,
 )
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.methods.method import Method
 from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 
@@ -52,26 +54,32 @@ def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
         for name in BLOCK.names(by_rule=True)
     ]
 
-    def digest(last: int) -> str:
-        names = ",".join([*named(EXPERT), *of_feed[:behind], *of_votes, *of_feed[behind:last], *named(SHADOW)])
+    def digest(last: int, of_experts: list[str]) -> str:
+        names = ",".join([*of_experts, *of_feed[:behind], *of_votes, *of_feed[behind:last], *named(SHADOW)])
         return hashlib.sha256(names.encode()).hexdigest()[:16]
 
-    assert digest(-NEW_OF_FEED) == "7972b40221c7e141", "what version 1 of the method fills"
-    assert digest(FEED.size) == "12230856992013d0"
+    former = np.delete(named(EXPERT), certificate_rows()).tolist()
+    assert digest(-NEW_OF_FEED, former) == "7972b40221c7e141", "what version 1 of the method fills"
+    assert digest(FEED.size, named(EXPERT)) == "1f4a36bd7cae2889"
 
 
 @pytest.mark.parametrize("evidence", ["open", 0, 1])
 @pytest.mark.parametrize("rules", [(0,), (1,), (0, 1)])
-def test_a_question_adds_to_those_columns_only_that_the_table_says(evidence: Verdict, rules: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("method", [METHOD, Method(bounds_all=True)], ids=["version 1", "version 2"])
+def test_a_question_adds_to_those_columns_only_that_the_table_says(
+    evidence: Verdict, rules: tuple[int, ...], method: Method
+) -> None:
     entry = Entry(evidence=evidence)
     for number, rule in enumerate(rules):
         entry.put(facts_of([0.1, 0.4, 0.8, 0.7], boundary=number, under=replace(scoring_inputs(4), rule=rule)))
-    part = contribution(entry, METHOD)
+    part = contribution(entry, method)
     known: Evidence = "open" if evidence == "open" else "resolved"
 
     assert {column for column, amount in part.feed if amount} <= set(FEED.written(known, rules).tolist())
-    of_scored_forecast = set(np.r_[evaluated_span()].tolist())
-    assert set(part.rows.tolist()) == set(EXPERT.written(known, rules).tolist()) - of_scored_forecast
+    others = set(np.r_[evaluated_span()].tolist())  # of the scored forecast
+    if not method.bounds_all:
+        others |= set(certificate_rows().tolist())
+    assert set(part.rows.tolist()) == set(EXPERT.written(known, rules).tolist()) - others
 
 
 def test_no_module_of_the_feeds_has_a_slice_for_a_constant() -> None:

@@ -56,7 +56,7 @@ def part_of(evidence: Verdict, *, keeps: bool = False) -> tuple[Callable[[str], 
     entry = Entry(weight=WEIGHT, evidence=evidence)
     entry.put(facts)
     entry.first_final = facts.pack()
-    part = contribution(entry, Method(vote_rule="auto" if keeps else "half"))
+    part = contribution(entry, Method(vote_rule="auto" if keeps else "half", bounds_all=True))
     columns = np.zeros((EXPERT.size, 4))
     columns[np.ix_(part.rows, part.experts)] = part.columns * UNIT
     if part.evaluated:
@@ -134,6 +134,11 @@ EXPERT_ROWS: dict[str, tuple[str, Row]] = {
     "certificate, D1": ("published_regret_if_one", only_open(regret(1.0))),
     "certificate, D0": ("published_regret_if_zero", only_open(regret(0.0))),
     "certificate, V": ("variance", only_open(WEIGHT * np.square(SPREAD) / 4.0)),
+    "certificate of version 2, C": ("spread", always(WEIGHT * np.square(SPREAD))),
+    "certificate of version 2, D": ("closed_regret", with_outcome(lambda _: regret(ANSWERS))),
+    "certificate of version 2, D1": ("closed_regret_if_one", with_outcome(lambda _: regret(1.0))),
+    "certificate of version 2, D0": ("closed_regret_if_zero", with_outcome(lambda _: regret(0.0))),
+    "certificate of version 2, most": ("most_regret", only_open(np.maximum(regret(0.0), regret(1.0)))),
     "learners, m": ("compared", with_outcome(lambda _: np.ones(4))),
     "scored forecasts": ("evaluated", with_outcome(lambda _: np.ones(4))),
     "scored forecasts, loss": ("evaluated_squared", with_outcome(lambda y: np.square(P - y))),

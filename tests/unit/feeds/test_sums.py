@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.feeds.columns import EXPERT, FEED, NEW_OF_FEED
+from stream_peer.feeds.columns import EXPERT, FEED, NEW_OF_FEED, certificate_rows
 from stream_peer.feeds.sums import BINS, VOTES_SHAPE, Binned, Contribution, Sums, fixed
 
 
@@ -81,10 +81,11 @@ def test_sums_of_version_1_are_stored_as_the_release_before_stored_them() -> Non
     former, sums = Sums(6), Sums(6)
     former.add(random_contribution(np.random.default_rng(3), 6))
     former.feed[-NEW_OF_FEED:] = [0] * NEW_OF_FEED
+    former.matrix[certificate_rows()] = 0
     sums.add(random_contribution(np.random.default_rng(3), 6))
-    sums.feed[-NEW_OF_FEED:] = [1, 2, 3, 4]
+    sums.feed[-NEW_OF_FEED:] = range(1, NEW_OF_FEED + 1)
 
-    assert len(sums.to_bytes(6)) - len(former.to_bytes(6)) == 8 * NEW_OF_FEED
+    assert len(sums.to_bytes(6)) - len(former.to_bytes(6)) == 8 * (NEW_OF_FEED + 6 * len(certificate_rows()))
     assert Sums.from_bytes(former.to_bytes(6), 8).equals(former)
     assert Sums.from_bytes(sums.to_bytes(6), 8).equals(sums)
 
@@ -96,3 +97,10 @@ def test_copied_sums_are_independent() -> None:
     twin.add(random_contribution(np.random.default_rng(4), 4))
 
     assert sums.is_zero()
+
+
+def test_sums_of_the_certificate_alone_are_stored_as_well() -> None:
+    sums = Sums(2)
+    sums.matrix[EXPERT.at("most_regret"), 1] = 7
+
+    assert Sums.from_bytes(sums.to_bytes(2), 2).equals(sums)

@@ -1,0 +1,194 @@
+"""The certificate of version 2: what questions add to its columns, and what is read off them."""
+
+import math
+from dataclasses import replace as changed
+
+import msgspec
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from stream_peer.events import topics
+from stream_peer.events.feed_log import FeedLogRecord, Verdict
+from stream_peer.events.outputs import Weights
+from stream_peer.feeds.columns import EXPERT, UNIT
+from stream_peer.feeds.contributions import contribution
+from stream_peer.feeds.facts import Facts, unpack
+from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.methods.method import Method
+from stream_peer.feeds.reading.certificate import read_bound
+from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.certificate import regret_bounds
+from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage
+from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
+from tests.unit.feeds.sample_sums import agreeing, expert_sums
+
+METHOD = Method(bounds_all=True)
+CLOSE = facts_of([0.9, 0.6, 0.2, 0.35])
+CLEAR = facts_of([0.9, 0.6, 0.8, 0.7])
+FEW = facts_of([0.9, 0.2], under=scoring_inputs(2))
+
+
+def columns_of(*rounds: Facts, evidence: Verdict = "open") -> FloatArray:
+    entry = Entry(evidence=evidence)
+    for boundary, facts in enumerate(rounds):
+        entry.put(replace(facts, boundary=boundary))
+    part = contribution(entry, METHOD)
+    found = np.zeros((EXPERT.size, 4))
+    found[np.ix_(part.rows, part.experts)] = part.columns * UNIT
+    return found
+
+
+def test_answers_that_are_alike_move_the_regret_together() -> None:
+    """Both losses of p differ by 1 - 2p: the regret moves by twice the distance from the mean."""
+    assert np.unique(CLEAR.answers).tolist() == [1]
+
+    spread = columns_of(CLEAR)[EXPERT.at("spread")]
+
+    np.testing.assert_allclose(spread, np.square(2 * (CLEAR.forecasts - 0.75)), atol=1e-11)
+
+
+def test_answers_of_ones_own_may_move_it_each_for_itself() -> None:
+    assert np.unique(CLOSE.answers).tolist() == [0, 1]
+    reach = np.abs(1 - 2 * CLOSE.forecasts)
+
+    spread = columns_of(CLOSE)[EXPERT.at("spread")]
+
+    np.testing.assert_allclose(spread, np.square(reach.mean() + reach / 2), atol=1e-11)
+
+
+@pytest.mark.parametrize("evidence", ["open", 0, 1])
+def test_rounds_of_a_question_are_averaged_before_the_square(evidence: Verdict) -> None:
+    one, other, both = (
+        np.sqrt(columns_of(*rounds, evidence=evidence)[EXPERT.at("spread")])
+        for rounds in ([CLOSE], [CLEAR], [CLOSE, CLEAR])
+    )
+
+    np.testing.assert_allclose(both, (one + other) / 2, atol=1e-11)
+
+
+def test_the_largest_regret_of_a_question_is_that_of_one_outcome_for_all_its_rounds() -> None:
+    if_one, if_zero = (
+        [columns_of(*rounds)[EXPERT.at(f"published_regret_if_{side}")] for rounds in ([CLOSE, CLEAR],)]
+        for side in ("one", "zero")
+    )
+
+    np.testing.assert_allclose(
+        columns_of(CLOSE, CLEAR)[EXPERT.at("most_regret")], np.maximum(if_one, if_zero)[0], atol=1e-11
+    )
+
+
+@pytest.mark.parametrize("evidence", [0, 1])
+def test_a_round_that_does_not_count_has_the_regret_that_its_outcome_shows(evidence: Verdict) -> None:
+    assert not FEW.votes.counts
+
+    found = columns_of(FEW, evidence=evidence)
+
+    closed = found[EXPERT.span("closed_regret", "closed_regret_if_zero")]
+    np.testing.assert_allclose(closed, np.broadcast_to(found[EXPERT.at("true_regret")], (3, 4)), atol=1e-11)
+    assert not found[EXPERT.at("spread")].any()
+
+
+def sums(spread: float = 40.0, most: float = 500.0) -> FloatArray:
+    columns = expert_sums(
+        3,
+        published_regret=[2.0, 1.0, 0.0],
+        published_regret_if_one=[1.0, 0.0, 0.0],
+        closed_regret=[1.0, -1.0, 0.0],
+        closed_regret_if_zero=[0.0, 2.0, 0.0],
+        true_regret=[-1.0, 3.0, 2.0],
+    )
+    columns[EXPERT.at("spread")], columns[EXPERT.at("most_regret")] = spread, most
+    return columns
+
+
+def test_the_bound_adds_up_all_questions_with_an_outcome_or_without() -> None:
+    found = read_bound(agreeing(1000.0), sums(), [0], 3, 0.95, METHOD)
+    assert found is not None
+
+    largest = -math.inf
+    for low in np.linspace(0.0, 0.4, 401):  # the interval lies somewhere here; at its ends the two are equal
+        ends = ((low, low),)
+        bound = regret_bounds(
+            np.array([3.0, 0.0, 0.0]),
+            np.array([1.0, 0.0, 0.0]),
+            np.array([0.0, 2.0, 0.0]),
+            np.full(3, 40.0),
+            ends,
+            3,
+            0.04,
+        ).max()
+        largest = max(largest, bound) if low < 0.2 else largest
+
+    assert 0.0 < found.bound < largest
+    assert sum(found.terms.values()) == pytest.approx(found.bound, abs=1e-9)
+    assert found.terms["outcomes"] == -1.0  # of the first expert, who decides
+
+
+def test_no_question_without_outcome_has_a_larger_regret_than_there_can_be() -> None:
+    found = read_bound(agreeing(1000.0), sums(most=0.5), [0], 3, 0.95, METHOD)
+
+    assert found is not None
+    assert found.bound == 3.5
+    assert found.terms == {"estimate": 0.5, "noise": 0.0, "outcomes": 3.0}
+
+
+def test_with_all_outcomes_the_bound_is_the_regret_itself() -> None:
+    found = read_bound(agreeing(1000.0), sums(most=0.0), [0], 3, 0.95, METHOD)
+
+    assert found is not None
+    assert found.bound == 3.0
+
+
+def test_where_the_rates_are_not_known_there_is_a_bound_all_the_same() -> None:
+    found = read_bound(agreeing(3.0), sums(most=20.0), [0], 3, 0.95, METHOD)
+
+    assert found is not None
+    assert found.bound == 23.0
+    assert read_bound(agreeing(3.0), sums()[:, :0], [0], 3, 0.95, METHOD) is None
+
+
+def test_a_rule_that_may_come_into_use_has_its_share_of_the_error_probability_before() -> None:
+    fixed, open_ = (
+        read_bound(agreeing(1000.0), sums(), [0], 3, 0.95, changed(METHOD, vote_rule=rule)) for rule in ("half", "auto")
+    )
+
+    assert fixed is not None
+    assert open_ is not None
+    assert fixed.bound < open_.bound < 1.15 * fixed.bound
+
+
+def world(questions: int) -> tuple[list[FeedLogRecord], BoolArray, FloatArray]:
+    """Five experts of different skill, three rounds a question; a tenth of the outcomes comes. And what was true."""
+    rng = np.random.default_rng(4)
+    skill = np.array([1.2, 1.0, 0.8, 0.6, 0.4])
+    records: list[FeedLogRecord] = []
+    truth = rng.random(questions) < 0.5
+    said = np.empty((questions, 3, 5))
+    for number, is_one in enumerate(truth):
+        signal = (2 * is_one - 1) * skill + rng.normal(size=5)
+        for boundary in range(3):
+            said[number, boundary] = 1 / (1 + np.exp(-2 * skill * signal))
+            forecasts = {f"e{place}": round(float(p), 6) for place, p in enumerate(said[number, boundary])}
+            records.append(round_of(f"q{number}", forecasts, boundary=boundary + 1, final=boundary == 2))
+            signal = signal + 0.2 * rng.normal(size=5)
+        if number % 10 == 0:
+            records.append(outcome(f"q{number}", int(is_one)))  # type: ignore[arg-type]  # 0 or 1
+    return records, truth, said
+
+
+def test_of_a_feed_of_version_2_it_is_above_the_regret_and_less_than_half_of_that_of_version_1() -> None:
+    records, truth, said = world(120)
+    bounds = []
+    for version in (1, 2):
+        at_work, effects = folded(log_of(records), stage(method_version=version))
+        weights = msgspec.convert(newest(effects.outputs, topics.WEIGHTS)["f"], Weights)
+        assert weights.certificate is not None
+        bounds.append(weights.certificate.regret_at_most)
+
+    losses = np.square(said - truth[:, None, None])
+    entries = at_work.feeds.feed("f").ledger.entries
+    select = np.array([[unpack(packed).select for packed in entries[f"q{n}"].rounds] for n in range(len(truth))])
+    followed = (select * losses).sum(axis=2, keepdims=True)
+    regret = (followed - losses).mean(axis=1).sum(axis=0).max()
+    assert 0.0 < regret < bounds[1] < 0.5 * bounds[0]
