@@ -106,7 +106,8 @@ FIELDS = {
     "low": "lower end of the interval of (zero + one)/2",
     "high": "upper end of the interval of (zero + one)/2",
     "status": "quality of the estimate",
-    "measured": "share of wrong reference answers on resolved questions; null before the first",
+    "measured": "on resolved questions: mean of the shares of wrong reference answers of both outcomes; null before the"
+    " first; of method_version 1 the share among all",
     "effective_questions": "effective number of questions behind the estimate",
     "from_truth": "measured on resolved questions",
     "vote_rule": "the vote rule in force, which these are the error rates of",

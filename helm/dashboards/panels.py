@@ -40,7 +40,7 @@ HIDDEN = ""
 """Instead of the name of a column: only what its rows are is shown."""
 _OF_DEPLOYMENT = {label: label.capitalize() for label in reversed(DEPLOYMENT.split(", "))}
 """The last columns of a table. Grafana shows those that there are."""
-_STATE_COLORS = ("green", "blue", "yellow", "orange", "red", "purple")
+_STATE_COLORS = ("green", "blue", "yellow", "orange", "red", "purple", "dark-orange")
 
 
 class About(NamedTuple):

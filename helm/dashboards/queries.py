@@ -36,6 +36,7 @@ RATE_STATUSES: tuple[ErrorRateStatus, ...] = (
     "balanced",
     "contradicted",
     "uninformative",
+    "dependent",
 )
 FIRST_RATE_STATUS = 11
 """Statuses of error rates are numbered from here, so that a timeline can show both kinds."""

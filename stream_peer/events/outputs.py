@@ -10,7 +10,9 @@ from typing import Annotated, Literal
 
 import msgspec
 
-ErrorRateStatus = Literal["ok", "insufficient", "balanced", "uninformative", "contradicted", "biased-reveal"]
+ErrorRateStatus = Literal[
+    "ok", "insufficient", "balanced", "uninformative", "contradicted", "biased-reveal", "dependent"
+]
 TrustState = Literal["ok", "warming-up", "low-evidence", "dependent", "contradicted", "uninformative"]
 StateOfQuestion = Literal["scored", "low-evidence", "resolved", "annulled", "withdrawn"]
 Outcome = Literal[0, 1, "annulled"]
@@ -46,7 +48,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
 class ErrorRateSummary(msgspec.Struct, frozen=True, kw_only=True):
     """Estimated error rates of reference answers; ``low`` and ``high`` bound the mean of ``zero`` and ``one``.
 
-    ``measured`` is the share of wrong reference answers on resolved questions, null before the first.
+    ``measured``: of resolved questions, null before the first. From version 2 of the method on it is the mean of both
+    outcomes' shares of wrong reference answers, as the interval is; before, the share among all.
     """
 
     zero: Share

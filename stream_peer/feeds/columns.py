@@ -159,6 +159,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("agreed_level", "feed", open="(p - ½)(q - ½) of two voters", resolved=_SAME, doc="mean over pairs"),
     Column("agreed_cross", "feed", open="the same, p by the weights of the mix", resolved=_SAME),
     Column("agreed_square", "feed", open="(f - ½)²", resolved=_SAME, doc="f: the mixed forecast; version 2 only"),
+    Column("doubt", "feed", open="min(b, 1 - b)", resolved=_SAME, doc="version 2; b: the plain mean"),
     *(
         Column(f"votes_{name}", "block", by_rule=True, open="moment of the votes", resolved=_SAME)
         for name in ("weight", "weight2", "first", "second", "third", "fourth")
@@ -242,7 +243,7 @@ def rule_span(rule: int) -> slice:
     return FEED.span("moment_weight", "answer2", VOTE_RULES[rule])
 
 
-NEW_OF_FEED = len(FEED.between("agreed", "agreed_square"))
+NEW_OF_FEED = len(FEED.between("agreed", "doubt"))
 """The last columns of the feed, which version 1 of the method leaves 0. Where they are 0 they are not stored."""
 
 

@@ -42,6 +42,7 @@ _unbiased_peer_loss = unchecked(unbiased_peer_loss)
 _FEWEST = 2
 """Experts that must stand in a round for it to say how they did beside one another."""
 
+_DOUBT = FEED.at("doubt")
 _N_RULE = len(EXPERT.between("variance", "absolute_regret"))
 _PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
 _SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "regret_if_zero")
@@ -97,6 +98,8 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
         bounded, places = _certificate_columns(flat, rules, outcome, weight)
         columns, rows = np.concatenate((columns, bounded)), np.append(rows, places)
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
+    if method.tells_doubt:
+        of_feed.append((_DOUBT, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
     votes = _fourth_moments(counting, len(rounds), weight)
     histograms = _binned(flat, weight) if method.keeps_histograms else None
     scored = None if outcome is None else scored_facts(entry)

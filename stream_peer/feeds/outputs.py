@@ -12,6 +12,7 @@ import msgspec
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import (
+    ErrorRateSummary,
     MixedForecast,
     Outcome,
     PeerLosses,
@@ -53,7 +54,7 @@ def question_outputs(feed: Feed, reading: Reading, question_id: str, entry: Entr
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
     common, outcome = _common(feed, question_id, entry, facts), _outcome(entry)
     rates = _rates(reading, facts)
-    answer, forecast = _records(feed, entry, facts, common, rates)
+    answer, forecast = _records(feed, entry, facts, common, summary(feed, reading, rates))
     experts = _scored(feed, facts, outcome, rates) if facts else []
     losses = PeerLosses(**common, error_rate=answer.error_rate, experts=experts)
     at = feed.path_state.at
@@ -68,16 +69,19 @@ def question_records(
     feed: Feed, reading: Reading, question_id: str, entry: Entry, facts: Facts | None
 ) -> QuestionRecords:
     """Reference answer and mixed forecast of a question as things stand now, by its latest round's facts."""
-    return _records(feed, entry, facts, _common(feed, question_id, entry, facts), _rates(reading, facts))
+    rates = summary(feed, reading, _rates(reading, facts))
+    return _records(feed, entry, facts, _common(feed, question_id, entry, facts), rates)
 
 
-def _records(feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: Rates) -> QuestionRecords:
+def _records(
+    feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: ErrorRateSummary
+) -> QuestionRecords:
     provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
     outcomes: dict[str, Any] = {"outcome": _outcome(entry), "provisional_outcome": provisional}
     said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
     scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
     return QuestionRecords(
-        ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=summary(rates)),
+        ReferenceAnswer(**common, **_answer(facts), **outcomes, error_rate=rates),
         MixedForecast(**common, **said, **outcomes, scored=scored, shadows=shadows),
     )
 

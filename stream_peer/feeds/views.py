@@ -28,9 +28,10 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.medians import uninformative
 from stream_peer.feeds.reading.certificate import BoundOfAll, read_bound
+from stream_peer.feeds.reading.published_rates import PublishedRates, published_rates
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
-from stream_peer.feeds.reading.trust import Signs, certifies
+from stream_peer.feeds.reading.trust import Signs, Trust, certifies
 from stream_peer.feeds.reading.weights import (
     DECIMALS,
     Certified,
@@ -125,17 +126,22 @@ def heading(feed: Feed) -> dict[str, Any]:
     }
 
 
-def summary(rates: Rates) -> ErrorRateSummary:
+def summary(feed: Feed, reading: Reading, rates: Rates) -> ErrorRateSummary:
     """Error rates as they stand in most outputs."""
-    estimate = rates.estimate
+    estimate, told = rates.estimate, _told(feed, reading, rates)
     return ErrorRateSummary(
         zero=estimate.zero,
         one=estimate.one,
         low=estimate.low,
-        high=estimate.high,
-        status=rates.status,
-        measured=rates.measured,
+        high=told.high,
+        status=told.status,
+        measured=told.measured,
     )
+
+
+def _told(feed: Feed, reading: Reading, rates: Rates) -> PublishedRates:
+    state, confidence = feed.path_state.trust, feed.settings.confidence
+    return published_rates(rates, state, reading.doubt, confidence, feed.method)
 
 
 def list_experts(feed: Feed) -> ListedExperts:
@@ -164,7 +170,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
         status_reasons=[*trust.reasons, *_lost(feed)],
         questions=_count(feed_sums, _QUESTIONS),
         resolved=_count(feed_sums, _RESOLVED),
-        error_rate=summary(reading.rates),
+        error_rate=summary(feed, reading, reading.rates),
         mixer=MixerShares(mean=mean, peer=peer, truth_slow=slow, truth_fast=fast),
         stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
         select_shrink=path_state.shrink,
@@ -178,7 +184,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
     )
     return NewestRecords(
         weights,
-        _error_rates(feed, reading.rates, common),
+        _error_rates(feed, reading, trust, common),
         listed,
         records,
         certified,
@@ -341,17 +347,19 @@ def _known(values: FloatArray) -> list[float | None]:
     return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - only NaN differs
 
 
-def _error_rates(feed: Feed, rates: Rates, common: dict[str, Any]) -> ErrorRates:
+def _error_rates(feed: Feed, reading: Reading, trust: Trust, common: dict[str, Any]) -> ErrorRates:
+    rates = reading.rates
+    told = _told(feed, reading, rates)
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
     return ErrorRates(
         **common,
         trust=feed.path_state.trust,
-        status=rates.status,
-        status_reasons=_rate_reasons(rates, feed),
+        status=told.status,
+        status_reasons=[*trust.reasons] if told.by_trust else _rate_reasons(rates, feed),
         zero=rates.estimate.zero,
         one=rates.estimate.one,
         low=rates.estimate.low,
-        high=rates.estimate.high,
+        high=told.high,
         effective_questions=round(rates.estimate.effective_questions, DECIMALS),
         from_truth=TruthRates(
             zero=rates.wrong_zero / zeros if zeros else None,

@@ -14,7 +14,7 @@ error_rates: How often is that wrong?
     ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, block_size, block_factors, TwoGroupRates,
     TwoGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, PricedRates, priced, interval_ends,
     TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams, share_of_ones, TruthSums, combine_with_truth,
-    Contradiction, contradiction, RevealShift, reveal_shift
+    Contradiction, contradiction, early_contradiction, RevealShift, reveal_shift
 
 dependence: Do experts err independently, as those estimates take for granted?
     find_blocks, Copies, find_copies, CrowdDistances, crowd_distances, find_followers, N_BLOCKS, FEWEST_QUESTIONS,

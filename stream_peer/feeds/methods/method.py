@@ -199,6 +199,9 @@ class Method:
         Whether each expert is scored against all others.
     certifies : bool
         Whether reference answers are made without the experts that they score, as a certificate demands.
+    tells_doubt : bool
+        Whether error rates are published with what speaks against them: the trust that the feed has, the doubt of the
+        experts themselves, few outcomes.
     bounds_all : bool
         Whether the certificate adds up all questions, with an outcome or without.
     mixes : bool
@@ -231,6 +234,7 @@ class Method:
     estimates: bool = True
     leaves_one_out: bool = True
     certifies: bool = True
+    tells_doubt: bool = False
     bounds_all: bool = False
     mixes: bool = True
     adjusts: bool = True

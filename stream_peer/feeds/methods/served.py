@@ -40,7 +40,15 @@ def default_method(settings: FeedSettings) -> Method:
     first = Method(LOSSES[settings.loss], settings.vote_rule)
     if settings.method_version == 1:
         return first
-    return replace(first, finds_blocks=True, heeds_trust=True, stretch_shrinkage=2.5, pools=True, bounds_all=True)
+    return replace(
+        first,
+        finds_blocks=True,
+        heeds_trust=True,
+        stretch_shrinkage=2.5,
+        pools=True,
+        bounds_all=True,
+        tells_doubt=True,
+    )
 
 
 def _paper(settings: FeedSettings) -> Method:

@@ -21,6 +21,7 @@ from stream_peer.numerics.error_rates import (
     RevealShift,
     combine_with_truth,
     contradiction,
+    early_contradiction,
     priced,
     reveal_shift,
 )
@@ -67,6 +68,7 @@ _estimate_of_classes = unchecked(ClassMomentSums.estimate)
 _combine_with_truth = unchecked(combine_with_truth)
 _priced = unchecked(priced)
 _contradiction = unchecked(contradiction)
+_early_contradiction = unchecked(early_contradiction)
 _reveal_shift = unchecked(reveal_shift)
 
 _CELLS = attrgetter("right_zero", "wrong_zero", "right_one", "wrong_one")
@@ -121,6 +123,16 @@ class Rates(NamedTuple):
         return (self.wrong_zero + self.wrong_one) / resolved if resolved else None
 
     @property
+    def measured_mean(self) -> float | None:
+        """Mean of the shares of wrong answers of both outcomes, as the estimate and its interval are of such a mean.
+
+        With one outcome alone it is that of this one; None before the first.
+        """
+        counts = (self.wrong_zero, self.right_zero), (self.wrong_one, self.right_one)
+        shares = [wrong / (wrong + right) for wrong, right in counts if wrong + right]
+        return sum(shares) / len(shares) if shares else None
+
+    @property
     def resolved(self) -> float:
         """Resolved questions whose reference answers are known to be right or wrong."""
         return self.right_zero + self.wrong_zero + self.right_one + self.wrong_one
@@ -152,6 +164,8 @@ def read_rates(feed_sums: Sequence[int], rule: int, confidence: float, method: M
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
     compared = _contradiction(truth, free) if method.estimates else None
+    if compared is None and method.estimates and method.tells_doubt:
+        compared = _early_contradiction(truth, free)
     if compared is None:
         return Rates._make((rule, estimate, zero, one, status, *cells, None, (None, None)))
     shifts = _reveal_shifts(sums)

@@ -30,7 +30,7 @@ from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unc
 from stream_peer.numerics.dependence import RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 
-_ASKED, _VOTERS = FEED.at("asked"), FEED.at("voters")
+_ASKED, _VOTERS, _DOUBT = FEED.at("asked"), FEED.at("voters"), FEED.at("doubt")
 _YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
 _PAIR, _PAIR2 = ([FEED.at(name, rule) for rule in VOTE_RULES] for name in ("pair", "pair2"))
@@ -122,6 +122,12 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
         feed_sums = self.feed_sums
         return feed_sums[_NET_DIFFERENCE] * UNIT, feed_sums[_NET_SQUARE] * UNIT
+
+    @property
+    def doubt(self) -> float | None:
+        """Mean of min(b, 1 - b) over questions, b the plain mean; None before the first, or if it is not summed."""
+        asked, doubt = self.feed_sums[_ASKED], self.feed_sums[_DOUBT]
+        return min(doubt / asked, 0.5) if asked and self.method.tells_doubt else None
 
     @property
     def feed_sums(self) -> Sequence[int]:

@@ -43,6 +43,7 @@ from stream_peer.numerics.error_rates.truth import (
     TruthSums,
     combine_with_truth,
     contradiction,
+    early_contradiction,
     reveal_shift,
 )
 
@@ -67,6 +68,7 @@ __all__ = [
     "class_terms_of_teams",
     "combine_with_truth",
     "contradiction",
+    "early_contradiction",
     "forgetting_factor",
     "interval_ends",
     "moment_terms",

@@ -134,14 +134,15 @@ TRUST = (
     _gauge("reference_error_low_ratio", "Lower end of the interval of the mean of both classes' error rates.", "feed"),
     _gauge(
         "reference_error_high_ratio",
-        "Upper end of the interval of the mean of both classes' error rates; 0.475 at most, which says: unknown.",
+        "Upper end of the interval of the mean of both classes' error rates; 0.475 at most, which says: unknown. From"
+        " method_version 2 on at least what the mean forecasts themselves say, unless trust is ok.",
         "feed",
     ),
     _gauge(
         "reference_error_measured_ratio",
-        "Share of wrong reference answers on resolved questions, of both classes together. Above the interval while"
-        " outcomes are few: experts share errors. The estimate takes outcomes in, too, class by class; where classes"
-        " err differently and one is rare, this may lie outside for good. trust_state judges. No series: no outcomes.",
+        "Wrong reference answers on resolved questions: the mean of both classes' shares, as the interval; of"
+        " method_version 1 the share among all, which may lie outside for good where one class is rare. Above the"
+        " interval while outcomes are few: experts share errors. trust_state judges. No series: no outcomes.",
         "feed",
     ),
     _gauge(

@@ -1,0 +1,66 @@
+"""Error rates as they are published: from version 2 on with what speaks against them."""
+
+import math
+from typing import NamedTuple
+
+from stream_peer.events.outputs import ErrorRateStatus, TrustState
+from stream_peer.feeds.methods.method import Method
+from stream_peer.feeds.reading.rates import Rates
+from stream_peer.numerics.error_rates import TruthSums
+from stream_peer.numerics.error_rates.rate import HIGHEST_RATE, normal_quantile
+
+
+class PublishedRates(NamedTuple):
+    """What is published of error rates beside the estimate itself.
+
+    Attributes
+    ----------
+    status : ErrorRateStatus
+    high : float
+        Upper end of the interval of the mean of both rates.
+    measured : float or None
+        Of resolved questions; None before the first.
+    by_trust : bool
+        Whether the status is that of the feed's trust.
+    """
+
+    status: ErrorRateStatus
+    high: float
+    measured: float | None
+    by_trust: bool
+
+
+def published_rates(
+    rates: Rates, state: TrustState, doubt: float | None, confidence: float, method: Method
+) -> PublishedRates:
+    """What is published of error rates, given the feed's trust.
+
+    From version 2 on: where votes or outcomes have shown that the estimate's assumption does not hold, the status says
+    so. Unless trust is ``ok``, the interval goes up to `doubted_rate` at least. What was measured is the mean over both
+    outcomes, as is the interval.
+    """
+    estimate = rates.estimate
+    if not method.tells_doubt:
+        return PublishedRates(rates.status, estimate.high, rates.measured, by_trust=False)
+    high = estimate.high
+    if state != "ok" and method.estimates and method.rate is None:
+        high = max(high, doubted_rate(rates, doubt, confidence))
+    if rates.status == "ok" and state in ("dependent", "contradicted"):
+        return PublishedRates(state, high, rates.measured_mean, by_trust=True)
+    return PublishedRates(rates.status, high, rates.measured_mean, by_trust=False)
+
+
+def doubted_rate(rates: Rates, doubt: float | None, confidence: float) -> float:
+    """How often reference answers are wrong at most if experts know no more than their mean forecast says.
+
+    ``doubt`` is the mean of ``min(b, 1 - b)`` over questions, b the mean forecast. If all that experts know is common
+    to them, that is the chance that the majority errs, as far as b is calibrated. To it comes the normal quantile of so
+    many questions. It is no more than the upper end of the interval that outcomes alone give.
+    """
+    if doubt is None:
+        return HIGHEST_RATE
+    reach = normal_quantile(confidence) * math.sqrt(
+        doubt * (1.0 - doubt) / max(rates.estimate.effective_questions, 1.0)
+    )
+    by_outcomes = TruthSums(rates.right_zero, rates.wrong_zero, rates.right_one, rates.wrong_one).estimate(confidence)
+    return min(doubt + reach, by_outcomes.high, HIGHEST_RATE)
