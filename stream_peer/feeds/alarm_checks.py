@@ -6,7 +6,7 @@ When, depends on the log alone: with every so many new questions. So a restart o
 from collections.abc import Sequence
 
 from stream_peer.feeds.alarms.drift import Look, look_for_drift
-from stream_peer.feeds.alarms.groups import Group, look_for_copies, look_for_followers
+from stream_peer.feeds.alarms.groups import Group, look_for_copies, look_for_followers, look_for_repeaters, without
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
@@ -39,8 +39,10 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     known = {kind: [group for group in path_state.groups if group.kind == kind] for kind in ("copies", "follower")}
     teams = roster.declared_teams() if roster.teams else None
     turn = path_state.checked // CHECK_EVERY
-    copies = look_for_copies(window, known["copies"], teams, turn, blocks=feed.method.finds_blocks)
-    return largest([*copies, *look_for_followers(window, known["follower"], copies)])
+    before = [expert for group in known["follower"] for expert in group.experts]
+    repeaters = look_for_repeaters(window, before) if feed.method.finds_repeaters else []
+    copies = look_for_copies(without(window, repeaters), known["copies"], teams, turn, blocks=feed.method.finds_blocks)
+    return largest([*copies, *look_for_followers(window, before, copies, repeaters)])
 
 
 def largest(groups: Sequence[Group]) -> list[Group]:

@@ -204,8 +204,12 @@ class Feed:
 
     def heed_groups(self) -> None:
         """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
-        guards = self.settings.is_guarded
-        self.roster.hold_together([group.experts for group in self.path_state.groups] if guards else [])
+        groups = self.path_state.groups if self.settings.is_guarded else []
+        weightless = [group for group in groups if group.kind == "follower"] if self.method.finds_repeaters else []
+        self.roster.hold_together(
+            [group.experts for group in groups if group not in weightless],
+            [expert for group in weightless for expert in group.experts],
+        )
 
     # --- questions ---
 

@@ -80,6 +80,7 @@ class Roster:
         self._show()
         self._teams: IntArray | None = None
         self._groups: Sequence[Sequence[int]] = ()
+        self._weightless: Sequence[int] = ()
         self._skeletons: dict[str, str] = {}
         self._compared = 0
 
@@ -221,10 +222,10 @@ class Roster:
 
         A group that is held together is a team, or part of one with the teams of its members.
         """
-        if not self.teams and not self._groups:
+        if not self.teams and not self._groups and not self._weightless:
             return None
         if self._teams is None:
-            self._teams = united_numbers(self.declared_teams(), numbers_of(self._groups, len(self)))
+            self._teams = united_numbers(self.declared_teams(), numbers_of(self._groups, len(self), self._weightless))
         return self._teams[places]
 
     def declared_teams(self) -> IntArray:
@@ -233,14 +234,17 @@ class Roster:
         of_experts = [numbers.get(self.teams.get(expert, ""), _NO_TEAM) for expert in self.experts]
         return np.array(of_experts, dtype=np.int64)
 
-    def hold_together(self, groups: Sequence[Sequence[int]]) -> None:
-        """From here on these groups, by places, vote once and share one weight."""
+    def hold_together(self, groups: Sequence[Sequence[int]], weightless: Sequence[int] = ()) -> None:
+        """From here on these groups, by places, vote once and share one weight; so do the weightless, but for none."""
         self._groups = [group for group in groups if len(group) > 1]
+        self._weightless = list(weightless)
         self._teams = None
 
     def group_numbers(self, places: IndexArray) -> IntArray | None:
         """Number of the group of each of some experts, -1 for none; None if no group is held together."""
-        return numbers_of(self._groups, len(self))[places] if self._groups else None
+        if not self._groups and not self._weightless:
+            return None
+        return numbers_of(self._groups, len(self), self._weightless)[places]
 
     # --- readings ---
 

@@ -14,12 +14,16 @@ from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 
 NONE = -1
 
+WEIGHTLESS = 2**30
+"""The number of the group whose members have no weight."""
 
-def numbers_of(groups: Sequence[Sequence[int]], n_experts: int) -> IntArray:
+
+def numbers_of(groups: Sequence[Sequence[int]], n_experts: int, weightless: Sequence[int] = ()) -> IntArray:
     """Number of the group of each expert by its place, -1 for none."""
     numbers = np.full(n_experts, NONE, np.int64)
     for number, group in enumerate(groups):
         numbers[list(group)] = number
+    numbers[list(weightless)] = WEIGHTLESS
     return numbers
 
 
@@ -33,7 +37,7 @@ def united_numbers(teams: IntArray, groups: IntArray) -> IntArray:
     """
     numbers = teams.copy()
     fresh = int(np.maximum.reduce(teams, initial=NONE)) + 1
-    for group in range(int(np.maximum.reduce(groups, initial=NONE)) + 1):
+    for group in np.unique(groups[groups >= 0]).tolist():
         members = groups == group
         touched = numbers[members]
         touched = touched[touched >= 0]

@@ -1,9 +1,11 @@
 """The benchmark of attacks: attackers do what they are named for, and a verdict that can fail."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
-from benchmarks.attack_panels import ATTACKS, FOLLOWERS, Panel
+from benchmarks.attack_panels import ATTACKS, FOLLOWERS, Panel, follower_panels
 from benchmarks.attacks import LEVELS, Life, Result, follow, live, page
 
 
@@ -72,3 +74,23 @@ def test_the_verdict_fails_with_what_is_beyond_a_limit_in_bold() -> None:
     assert "All limits hold." in lines
     assert not fails
     assert any("**2.00**" in line for line in worse)
+
+
+def held_by(follower: str, level: float, tmp_path: Path, **settings: object) -> tuple[float, float]:
+    (seven,) = follower_panels(tmp_path)  # a directory without data sets
+    return follow(seven, FOLLOWERS[follower], settings, level).held
+
+
+@pytest.mark.parametrize("level", LEVELS)
+@pytest.mark.parametrize("follower", FOLLOWERS)
+def test_a_follower_holds_at_most_a_twentieth_of_select(follower: str, level: float, tmp_path: Path) -> None:
+    select, mix = held_by(follower, level, tmp_path, method_version=2)
+
+    assert select <= 0.05
+    assert mix <= 0.05 or follower.startswith("half")
+
+
+def test_in_version_1_a_follower_holds_half_of_select(tmp_path: Path) -> None:
+    select, _ = held_by("copy of `mix`, an hour later", 0.0, tmp_path, guard="on")
+
+    assert select > 0.4

@@ -192,6 +192,12 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "expert_changes": {"votes": ROWS, "answers": ROWS[::-1]},
     "find_blocks": {"votes": ROWS, "known": [[0, 1, 2]], "teams": np.array([0, 0, -1, -1]), "turn": 1},
     "find_copies": {"votes": ROWS, "known": [[0, 1]], "teams": np.array([0, 0, -1, -1]), "turn": 1},
+    "find_repeaters": {
+        "repeated": np.full((50, 3), 0.01),
+        "present": np.ones((50, 3), bool),
+        "usual": 0.2,
+        "known": [0],
+    },
     "find_followers": {
         "near": DISTANCES,
         "apart": DISTANCES,

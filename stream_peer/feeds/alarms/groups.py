@@ -11,7 +11,7 @@ from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import IntArray, unchecked
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.followers import find_followers
+from stream_peer.numerics.dependence.followers import find_followers, find_repeaters
 from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
 
 
@@ -60,14 +60,26 @@ def _joined(groups: Sequence[Copies]) -> list[Copies]:
     return sorted(apart)
 
 
-def look_for_followers(window: Window, known: Sequence[Group], copies: Sequence[Group]) -> list[Group]:
+def without(window: Window, experts: Sequence[int]) -> Window:
+    """The questions without the votes of some experts."""
+    if not experts:
+        return window
+    votes = window.votes.copy()
+    votes[:, experts] = 0
+    return window._replace(votes=votes)
+
+
+def look_for_followers(
+    window: Window, before: Sequence[int], copies: Sequence[Group], repeaters: Sequence[int]
+) -> list[Group]:
     """The experts who follow the crowd, see `find_followers`: all of them say the same, so they are one group.
 
-    Agreement is theirs with their own reference answers; what is expected, that of the median expert.
+    ``before``: who did at the last look; ``repeaters``: who is one of them in any case. Agreement is theirs with their
+    own reference answers; what is expected, that of the median expert.
     """
     present = window.answers != 0
-    before = [expert for group in known for expert in group.experts]
     found = unchecked(find_followers)(window.near, window.apart, window.scatter, present, before)
+    found = np.union1d(found, np.array(repeaters, np.int64))
     elsewhere = {expert for group in copies for expert in group.experts}
     followers = [expert for expert in found.tolist() if expert not in elsewhere]
     if not followers:
@@ -79,6 +91,18 @@ def look_for_followers(window: Window, known: Sequence[Group], copies: Sequence[
     n, said = len(followers), agreed[followers]
     questions = np.count_nonzero(present[:, followers]) / n
     return [_group(followers, "follower", float(np.add.reduce(said)) / n, expected, round(questions))]
+
+
+def look_for_repeaters(window: Window, before: Sequence[int]) -> list[int]:
+    """Experts who repeat what was published, see `find_repeaters`."""
+    questions = np.count_nonzero(window.answers, axis=0)
+    usual = questions >= FEWEST_COMMON
+    if not usual.any():
+        return []
+    went = np.sort(np.einsum("te,te->e", window.apart, window.apart, dtype=np.float64)[usual] / questions[usual])
+    median = float(went[len(went) // 2])
+    found: list[int] = unchecked(find_repeaters)(window.repeated, window.repeated >= 0.0, median, before).tolist()
+    return found
 
 
 def _group(experts: Sequence[int], kind: GroupKind, agreement: float, expected: float, questions: int) -> Group:

@@ -4,15 +4,17 @@ It is a function of the ledger, so nothing of it is stored: after a load it is r
 changes is only noted, which costs next to nothing; its row is written when somebody looks.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from stream_peer.feeds.columns import RULE_PART
 from stream_peer.feeds.contributions import rule_part
+from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
-from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, SmallIntArray, unchecked
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.followers import crowd_distances
 from stream_peer.numerics.dependence.suspicion import Float32Array
 
@@ -46,6 +48,9 @@ class Window(NamedTuple):
         Of the experts' mean forecast, see `crowd_distances`.
     apart, near : (n_questions, n_experts) float32
         How far each expert was from the crowd, and its square; 0 where it is absent.
+    repeated : (n_questions, n_experts) float32
+        Of experts who came after something was published of the question, the square of the distance of their first
+        forecast from the nearest of that; -1: the others.
     """
 
     ordinals: IntArray
@@ -59,6 +64,7 @@ class Window(NamedTuple):
     scatter: FloatArray
     apart: Float32Array
     near: Float32Array
+    repeated: Float32Array
 
 
 class Recent:
@@ -78,7 +84,7 @@ class Recent:
         self._rules: IntArray = np.zeros(WINDOW, np.int64)
         self._parts: IntArray = np.zeros((WINDOW, len(RULE_PART)), np.int64)
         self._marks = np.zeros((2, WINDOW, 0), np.int8)
-        self._distances = np.zeros((2, WINDOW, 0), np.float32)
+        self._distances = np.zeros((3, WINDOW, 0), np.float32)
         self._noted: dict[int, Entry] = {}
         self._last = ordinals - 1
         for entry in entries:
@@ -108,8 +114,7 @@ class Recent:
         slots = there[np.argsort(self._ordinals[there])]
         counts, pair, rest, scatter = self._heads[:, slots]
         votes, answers = self._marks[:, slots, :n_experts]
-        apart, near = self._distances[:, slots, :n_experts]
-        told = self._rules[slots], self._parts[slots], scatter, apart, near
+        told = self._rules[slots], self._parts[slots], scatter, *self._distances[:, slots, :n_experts]
         return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
 
     def _write(self, slot: int, entry: Entry) -> None:
@@ -129,13 +134,29 @@ class Recent:
         votes[:], answers[:] = 0, 0
         votes[experts] = facts.cast
         answers[experts] = 2 * facts.answers.view(np.int8) - 1
-        self._distances[:, slot] = 0.0
-        self._distances[:, slot, experts] = crowd.apart, crowd.near
+        self._distances[:, slot] = np.array([0.0, 0.0, -1.0])[:, None]
+        self._distances[:2, slot, experts] = crowd.apart, crowd.near
+        if len(rounds) > 1:
+            for late, repeated in _first_forecasts(rounds):
+                self._distances[2, slot, late] = repeated
 
     def _reserve(self, n_experts: int) -> None:
         room = self._marks.shape[2]
         if n_experts > room:
             shape = 2, WINDOW, max(n_experts, 2 * room, _FIRST_ROOM)
-            marks, distances = np.zeros(shape, np.int8), np.zeros(shape, np.float32)
+            marks, distances = np.zeros(shape, np.int8), np.zeros((3, *shape[1:]), np.float32)
+            distances[2] = -1.0
             marks[:, :, :room], distances[:, :, :room] = self._marks, self._distances
             self._marks, self._distances = marks, distances
+
+
+def _first_forecasts(rounds: Sequence[Facts]) -> Iterator[tuple[IndexArray, FloatArray]]:
+    """Experts who came late, and the square of how far each first forecast is from the nearest published figure."""
+    known, said = rounds[0].experts, list[float]()
+    for before, facts in pairwise(rounds):
+        said += (before.mix.mean, before.mix.mix, before.mix.stretched)
+        late = ~np.isin(facts.experts, known)
+        if late.any():
+            apart = facts.forecasts[late][:, None] - np.array(said)
+            yield facts.experts[late], np.minimum.reduce(apart * apart, axis=1)
+            known = np.concatenate((known, facts.experts[late]))

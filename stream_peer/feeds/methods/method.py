@@ -216,6 +216,9 @@ class Method:
         See `stretch_factor`.
     pools : bool
         Whether mixers weigh each expert by the regrets of its own questions, see `pooled_regrets`.
+    finds_repeaters : bool
+        Whether experts who repeat what was published are looked for, see `find_repeaters`, and followers of either kind
+        have no weight where the guard is on.
     """
 
     loss: ProperLoss = SQUARED
@@ -242,6 +245,7 @@ class Method:
     heeds_trust: bool = False
     stretch_shrinkage: float = 5.0
     pools: bool = False
+    finds_repeaters: bool = False
 
     @property
     def keeps_histograms(self) -> bool:

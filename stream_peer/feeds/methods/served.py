@@ -43,6 +43,7 @@ def default_method(settings: FeedSettings) -> Method:
     return replace(
         first,
         finds_blocks=True,
+        finds_repeaters=True,
         heeds_trust=True,
         stretch_shrinkage=2.5,
         pools=True,

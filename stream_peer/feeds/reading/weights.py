@@ -13,6 +13,7 @@ import numpy as np
 from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method, Path, Situation
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_estimate
+from stream_peer.feeds.vote_units import WEIGHTLESS
 from stream_peer.numerics.agreement import peer_stretch
 from stream_peer.numerics.answers import team_numbers
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, unchecked
@@ -263,7 +264,7 @@ def guarded(unguarded: float, mean: float, net_share: float) -> tuple[float, flo
 
 
 def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
-    """Weights of which a group has that of one: each of its members has its part of it.
+    """Weights of which a group has that of one: each of its members has its part of it; the weightless have none.
 
     Examples
     --------
@@ -272,6 +273,11 @@ def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
     """
     number, n_units = team_numbers(groups)
     shared: FloatArray = weights / np.bincount(number, minlength=n_units)[number]
+    weightless = groups == WEIGHTLESS
+    if weightless.any() and not weightless.all():
+        shared = np.where(weightless, 0.0, shared)
+        if not float(np.add.reduce(shared)) > 0.0:  # all weight was theirs
+            shared = (~weightless).astype(np.float64)
     return (shared / float(np.add.reduce(shared))).round(DECIMALS)
 
 

@@ -4,7 +4,7 @@
 - ``copies``: experts who say the same, far beyond what their error rates allow, found in bounded work for thousands of
   experts; with ``suspicion``
 - ``blocks``: experts who say the same in part, found by what all pairs of them have in common beyond others
-- ``followers``: experts whose forecasts are those of the crowd
+- ``followers``: experts whose forecasts are those of the crowd, or what was published of them before
 - ``rank_agreement``: do losses against the others rank experts as losses against outcomes do?
 
 Shocks that everybody shares take the place of the outcome; only outcomes show them (`error_rates.contradiction`).
@@ -12,7 +12,7 @@ Shocks that everybody shares take the place of the outcome; only outcomes show t
 
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers
+from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers, find_repeaters
 from stream_peer.numerics.dependence.fourth_moment import (
     ALARMING_Z,
     FEWEST_QUESTIONS,
@@ -37,5 +37,6 @@ __all__ = [
     "find_blocks",
     "find_copies",
     "find_followers",
+    "find_repeaters",
     "rank_agreement",
 ]

@@ -49,7 +49,7 @@ TIMES_LESS = 0.75
 """Members disagree on less than this share of what they should, by so many standard deviations."""
 
 AT_MOST = 0.5
-"""And themselves on at most this share, to be named: experts of real crowds who learnt the same have .53 or more."""
+"""Of that on at most ½ - 1/(2|B|) to be named: among forty experts three who learnt alike have .42 to .49, six .53."""
 
 JOINS, OF_SMALL = 3.0, 4.0
 """To be named, 3 + 4/|B| standard deviations: there are many more small blocks, of which one may seem so by chance."""
@@ -61,6 +61,11 @@ APART = 0.8
 """What the tree joins to a block next agrees with it at most this times as much as its last two branches do."""
 
 FEWEST_WITNESSES = 3
+"""Outside of a block."""
+
+LEAST_OF_WITNESSES = 0.09
+"""Their mean covariance: those who hardly agree with each other do not say what others should have in common."""
+
 _SAME_WITNESS = 0.75
 _LEAST_AGREEMENT = 0.3
 _WITNESSED = 20
@@ -108,7 +113,8 @@ def find_blocks(
     and j would have in common, see `suspicion`; from it follows on which share e_ij of their common questions they
     should disagree. On d_ij they do. With means over all pairs of B: ``z = (¾e - d)/√(s² + d(1-d)/(n·(|B|-1)))``, s the
     jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions. A block has
-    z ≥ 3 + 4/|B|, d ≤ e/2 and e - d ≥ .1. Between the two branches that the tree joined last, d ≤ ¾e and e - d ≥ .1.
+    z ≥ 3 + 4/|B|, d ≤ e·(½ - 1/(2|B|)) and e - d ≥ .1. Between the two branches that
+    the tree joined last, d ≤ ¾e and e - d ≥ .1.
 
     Agreement is 1 less the disagreement divided by what chance allows; branches are joined by its mean over pairs. At
     most three quarters of a block's own agreement those outside are joined to one witness: another block speaks once.
@@ -138,7 +144,7 @@ def find_blocks(
     -----
     Not in the paper. If votes are independent, ¾e - d is -e/4 in expectation, and e - d is 0: both must be far beyond.
     A block without three witnesses outside that do not agree with each other as its members do is not judged: of two
-    camps nobody can tell which one is the crowd.
+    camps nobody can tell which one is the crowd. Nor is one whose witnesses hardly agree (a mean covariance below .09).
 
     Examples
     --------
@@ -204,14 +210,14 @@ class _Judge:
     def of_branch(self, branch: _Branch) -> Copies | None:
         """A branch as a block, if it is one."""
         block, witnesses = np.array(branch.members), self._witnesses(branch.members)
-        if len(witnesses) < FEWEST_WITNESSES:
+        if len(witnesses) < FEWEST_WITNESSES or _between(self._all, witnesses).mean() < LEAST_OF_WITNESSES:
             return None
         pairs = _pairs(self._all, block, witnesses)
         last = pairs.mean(np.isin(block, branch.parts[0])[:, None] & np.isin(block, branch.parts[1]))
         whole = pairs.mean()
         if not last.is_enough(LEAST_EFFECT) or not whole.is_enough(LEAST_EFFECT):
             return None
-        if whole.found > AT_MOST * whole.expected:
+        if whole.found > AT_MOST * (1.0 - 1.0 / len(block)) * whole.expected:
             return None
         return self._named(block, witnesses, JOINS + OF_SMALL / len(block))
 
@@ -303,22 +309,46 @@ def _pairs(counted: Tallies, block: IntArray, witnesses: Sequence[Sequence[int]]
     return _Pairs(independent(own) - 0.5 * shared, disagreement(own), own.common)
 
 
+class _Between(NamedTuple):
+    """Covariances of witnesses with each other, 0 where they are not known, and whether they are."""
+
+    covariance: FloatArray
+    known: FloatArray
+
+    def mean(self) -> float:
+        """Over the pairs that are known."""
+        return float(np.add.reduce(self.covariance, axis=None)) / max(float(np.add.reduce(self.known, axis=None)), 1.0)
+
+
+def _between(counted: Tallies, witnesses: Sequence[Sequence[int]]) -> _Between:
+    order, starts = _ordered(witnesses)
+    rows = np.ix_(order, order)
+    products, common = (
+        np.add.reduceat(np.add.reduceat(table[rows], starts, axis=0), starts, axis=1)
+        for table in (covariances(counted) * counted.common, counted.common)
+    )
+    known = (common >= _WITNESSED).astype(np.float64)
+    np.fill_diagonal(known, 0.0)
+    return _Between(known * products / np.maximum(common, 1.0), known)
+
+
+def _ordered(witnesses: Sequence[Sequence[int]]) -> tuple[IntArray, IntArray]:
+    """The columns of witnesses one behind the other, and where each begins."""
+    order = np.array([one for witness in witnesses for one in witness], np.int64)
+    return order, np.cumsum([0, *map(len, witnesses[:-1])])
+
+
 def _explained(counted: Tallies, block: IntArray, witnesses: Sequence[Sequence[int]]) -> FloatArray:
     """The covariance of each pair of a block by what witnesses have in common with both; without any infinite."""
-    order = np.array([one for witness in witnesses for one in witness], np.int64)
-    starts = np.cumsum([0, *map(len, witnesses[:-1])])
-    covered, common = covariances(counted) * counted.common, counted.common
-    with_block, n_block = (np.add.reduceat(table[np.ix_(block, order)], starts, axis=1) for table in (covered, common))
-    outside, n_outside = (
-        np.add.reduceat(np.add.reduceat(table[np.ix_(order, order)], starts, axis=0), starts, axis=1)
-        for table in (covered, common)
+    order, starts = _ordered(witnesses)
+    products, common = (
+        np.add.reduceat(table[np.ix_(block, order)], starts, axis=1)
+        for table in (covariances(counted) * counted.common, counted.common)
     )
-    heard = (n_block >= _WITNESSED).astype(np.float64)
-    among = (n_outside >= _WITNESSED).astype(np.float64)
-    np.fill_diagonal(among, 0.0)
-    seen, known = heard * with_block / np.maximum(n_block, 1.0), among * outside / np.maximum(n_outside, 1.0)
-    above = np.einsum("il,jl->ij", np.einsum("ik,kl->il", seen, among), seen)
-    below = np.einsum("il,jl->ij", np.einsum("ik,kl->il", heard, known), heard)
+    heard, between = (common >= _WITNESSED).astype(np.float64), _between(counted, witnesses)
+    seen = heard * products / np.maximum(common, 1.0)
+    above = np.einsum("il,jl->ij", np.einsum("ik,kl->il", seen, between.known), seen)
+    below = np.einsum("il,jl->ij", np.einsum("ik,kl->il", heard, between.covariance), heard)
     return np.where(below > 0.0, above / np.where(below > 0.0, below, 1.0), np.inf)
 
 

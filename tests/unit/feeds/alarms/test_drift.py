@@ -206,6 +206,7 @@ def window_of(errors: FloatArray, seed: int = 1) -> Window:
         scatter=np.zeros(n_questions),
         apart=nowhere,
         near=nowhere,
+        repeated=nowhere,
     )
 
 

@@ -362,3 +362,19 @@ def test_the_guard_is_on_by_default_for_the_default_method_of_version_2_alone() 
     assert not FeedSettings(method_version=2, guard="off").is_guarded
     assert not FeedSettings(method_version=2, preset="paper").is_guarded
     assert FeedSettings(guard="on").is_guarded
+
+
+def test_the_weightless_have_no_weight_unless_nobody_else_is_there() -> None:
+    weights = np.array([0.4, 0.2, 0.2, 0.2])
+    groups = numbers_of([[1, 2]], 4, [0])
+
+    assert shared_by_groups(weights, groups).round(3).tolist() == [0.0, 0.25, 0.25, 0.5]
+    assert shared_by_groups(np.array([1.0, 0.0, 0.0, 0.0]), groups).round(3).tolist() == [0.0, 0.333, 0.333, 0.333]
+    assert shared_by_groups(np.array([1.0]), groups[:1]).tolist() == [1.0]
+
+
+def test_the_weightless_are_one_voter() -> None:
+    numbers = united_numbers(np.array([0, -1, -1, -1]), numbers_of([], 4, [2, 3]))
+
+    assert numbers.tolist() == [0, -1, *[numbers[2]] * 2]
+    assert numbers[2] > 0

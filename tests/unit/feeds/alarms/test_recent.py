@@ -52,6 +52,7 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         [whole.get(at, 0) for at in range(of_rule.start, of_rule.stop)]
         for whole, of_rule in zip(wholes, columns, strict=True)
     ]
+    apart, near = distances_of([square for _, square in squares], len(found.roster))
     return Window(
         np.array([ordinal for ordinal, _ in known], np.int64),
         np.array([of_round.counts for of_round in votes_of], np.bool_),
@@ -62,7 +63,9 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         np.array([of_round.rule for of_round in votes_of], np.int64),
         np.array(parts, np.int64).reshape(-1, len(RULE_PART)),
         np.array([scatter for scatter, _ in squares]),
-        *distances_of([square for _, square in squares], len(found.roster)),
+        apart,
+        near,
+        repeats_of([by_ordinal[ordinal] for ordinal, _ in known], len(found.roster)),
     )
 
 
@@ -85,6 +88,22 @@ def distances_of(squares: list[dict[int, tuple[float, float]]], n_experts: int) 
     for row, of_question in enumerate(squares):
         for place, both in of_question.items():
             table[:, row, place] = both
+    return table
+
+
+def repeats_of(entries: list[Entry], n_experts: int) -> Float32Array:
+    """How far each expert's first forecast was from the nearest figure that had been published, squared."""
+    table = np.full((len(entries), n_experts), -1.0, np.float32)
+    for row, of_question in enumerate(entries):
+        rounds = of_question.facts()
+        firsts: dict[int, tuple[int, float]] = {}
+        for number, facts in enumerate(rounds):
+            for place, p in zip(facts.experts.tolist(), facts.forecasts.tolist(), strict=True):
+                firsts.setdefault(place, (number, p))
+        for place, (number, p) in firsts.items():
+            said = [x for facts in rounds[:number] for x in (facts.mix.mean, facts.mix.mix, facts.mix.stretched)]
+            if said:
+                table[row, place] = min((p - x) ** 2 for x in said)
     return table
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from stream_peer.numerics.arguments import BoolArray, FloatArray
-from stream_peer.numerics.dependence.followers import crowd_distances, find_followers
+from stream_peer.numerics.dependence.followers import crowd_distances, find_followers, find_repeaters
 
 
 class Told(NamedTuple):
@@ -101,3 +101,22 @@ def test_few_questions_small_crowds_and_crowds_of_one_mind_tell_nothing() -> Non
     assert not len(find_followers(*told(with_mean[:39])))
     assert not len(find_followers(*told(np.full((60, 6), 0.5))))
     assert crowd_distances(np.array([0.1, 0.2, 0.15])).scatter == 0.0
+
+
+def test_repeaters_come_within_a_third_of_the_usual_distance_of_what_was_published() -> None:
+    rng = np.random.default_rng(3)
+    apart = rng.normal(0.0, np.array([0.0, 0.05, 0.09, 0.2, 0.2]), (200, 5))
+    present = np.ones(apart.shape, np.bool_)
+    repeated = np.where(present, apart * apart, -1.0).clip(0.0, 1.0)
+
+    assert find_repeaters(repeated, present, 0.04).tolist() == [0, 1]
+    assert find_repeaters(repeated, present, 0.04, [2, 3]).tolist() == [0, 1, 2]
+
+
+def test_repeaters_are_judged_by_40_questions_to_which_they_came_late() -> None:
+    repeated = np.zeros((60, 2))
+    present = np.zeros((60, 2), np.bool_)
+    present[:40, 0] = present[:39, 1] = True
+
+    assert find_repeaters(repeated, present, 0.04).tolist() == [0]
+    assert not len(find_repeaters(repeated, present, 0.0))
