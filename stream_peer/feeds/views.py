@@ -28,7 +28,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.medians import uninformative
 from stream_peer.feeds.reading.certificate import BoundOfAll, read_bound
-from stream_peer.feeds.reading.published_rates import PublishedRates, published_rates
+from stream_peer.feeds.reading.published_rates import PublishedRates, misled_reason, published_rates
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import Signs, Trust, certifies
@@ -141,7 +141,8 @@ def summary(feed: Feed, reading: Reading, rates: Rates) -> ErrorRateSummary:
 
 def _told(feed: Feed, reading: Reading, rates: Rates) -> PublishedRates:
     state, confidence = feed.path_state.trust, feed.settings.confidence
-    return published_rates(rates, state, reading.doubt, confidence, feed.method)
+    misled = reading.misled if rates.rule == reading.rule else None
+    return published_rates(rates, state, reading.doubt, misled, confidence, feed.method)
 
 
 def list_experts(feed: Feed) -> ListedExperts:
@@ -355,7 +356,7 @@ def _error_rates(feed: Feed, reading: Reading, trust: Trust, common: dict[str, A
         **common,
         trust=feed.path_state.trust,
         status=told.status,
-        status_reasons=[*trust.reasons] if told.by_trust else _rate_reasons(rates, feed),
+        status_reasons=_told_reasons(told, trust, rates, feed),
         zero=rates.estimate.zero,
         one=rates.estimate.one,
         low=rates.estimate.low,
@@ -368,6 +369,12 @@ def _error_rates(feed: Feed, reading: Reading, trust: Trust, common: dict[str, A
         ),
         vote_rule=feed.path_state.vote_rule,
     )
+
+
+def _told_reasons(told: PublishedRates, trust: Trust, rates: Rates, feed: Feed) -> list[str]:
+    if told.by_trust:
+        return [*trust.reasons]
+    return _rate_reasons(rates, feed) if told.misled is None else [misled_reason(told.misled)]
 
 
 def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:

@@ -186,6 +186,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "answer_variance": _RATES,
     "one_sided_boundary": {"variance": COUNTS},
     "class_moment_terms": {},
+    "class_errors": {"sums": DependenceSums(np.full((25, 6), 8.0)), "voters": 9.0},
     "agreement_evidence": {"pair": 4.0, "pair2": 4.0},
     "combine_with_truth": {"wrong0": 10.0, "revealed0": 50.0, "wrong1": 5.0, "revealed1": 60.0},
     "crowd_distances": {"forecasts": np.array([0.9, 0.4, 0.7, 0.2]), "said_before": np.array([0.5, 0.6])},

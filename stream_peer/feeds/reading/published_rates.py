@@ -6,6 +6,7 @@ from typing import NamedTuple
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
+from stream_peer.numerics.dependence import ClassErrors
 from stream_peer.numerics.error_rates import TruthSums
 from stream_peer.numerics.error_rates.rate import HIGHEST_RATE, normal_quantile
 
@@ -22,22 +23,31 @@ class PublishedRates(NamedTuple):
         Of resolved questions; None before the first.
     by_trust : bool
         Whether the status is that of the feed's trust.
+    misled : ClassErrors, optional
+        How often majorities err on each outcome, if votes show that they are misled on one.
     """
 
     status: ErrorRateStatus
     high: float
     measured: float | None
     by_trust: bool
+    misled: ClassErrors | None = None
 
 
 def published_rates(
-    rates: Rates, state: TrustState, doubt: float | None, confidence: float, method: Method
+    rates: Rates,
+    state: TrustState,
+    doubt: float | None,
+    misled: ClassErrors | None,
+    confidence: float,
+    method: Method,
 ) -> PublishedRates:
     """What is published of error rates, given the feed's trust.
 
     From version 2 on: where votes or outcomes have shown that the estimate's assumption does not hold, the status says
-    so. Unless trust is ``ok``, the interval goes up to `doubted_rate` at least. What was measured is the mean over both
-    outcomes, as is the interval.
+    so; and that it is ``contradicted`` where votes show that majorities are misled on one outcome. Unless trust is
+    ``ok``, the interval goes up to `doubted_rate` at least. What was measured is the mean over both outcomes, as is the
+    interval.
     """
     estimate = rates.estimate
     if not method.tells_doubt:
@@ -47,7 +57,23 @@ def published_rates(
         high = max(high, doubted_rate(rates, doubt, confidence))
     if rates.status == "ok" and state in ("dependent", "contradicted"):
         return PublishedRates(state, high, rates.measured_mean, by_trust=True)
+    if rates.status == "ok" and misled is not None:
+        high = max(high, min(misled_rate(misled, confidence), HIGHEST_RATE))
+        return PublishedRates("contradicted", high, rates.measured_mean, by_trust=False, misled=misled)
     return PublishedRates(rates.status, high, rates.measured_mean, by_trust=False)
+
+
+def misled_rate(misled: ClassErrors, confidence: float) -> float:
+    """The upper end of the interval of the mean of both error rates, as three moments of the votes give them."""
+    return 0.5 * (misled.zero + misled.one + normal_quantile(confidence) * math.hypot(*misled.deviations))
+
+
+def misled_reason(misled: ClassErrors) -> str:
+    """That majorities are misled on an outcome."""
+    return (
+        f"votes show that reference answers are wrong in {(misled.zero, misled.one)[misled.misled or 0]:.0%} of the"
+        f" questions whose outcome is {misled.misled}, and seldom in the others: rates are not alike"
+    )
 
 
 def doubted_rate(rates: Rates, doubt: float | None, confidence: float) -> float:

@@ -27,7 +27,7 @@ from stream_peer.feeds.reading.weights import (
 from stream_peer.feeds.sums import Sums
 from stream_peer.numerics.agreement import agreement_evidence
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unchecked
-from stream_peer.numerics.dependence import RankAgreement
+from stream_peer.numerics.dependence import ClassErrors, RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 
 _ASKED, _VOTERS, _DOUBT = FEED.at("asked"), FEED.at("voters"), FEED.at("doubt")
@@ -128,6 +128,13 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         """Mean of min(b, 1 - b) over questions, b the plain mean; None before the first, or if it is not summed."""
         asked, doubt = self.feed_sums[_ASKED], self.feed_sums[_DOUBT]
         return min(doubt / asked, 0.5) if asked and self.method.tells_doubt else None
+
+    @property
+    def misled(self) -> ClassErrors | None:
+        """How often majorities err on each outcome, if votes at 1/2 show that they are misled on one."""
+        if not self.method.tells_doubt or self.rule or self.mean_voters is None:
+            return None
+        return self.dependence.class_errors(self.mean_voters)
 
     @property
     def feed_sums(self) -> Sequence[int]:

@@ -13,11 +13,18 @@ from stream_peer.feeds.reading.rates import Rates, outcome_reasons, said_against
 from stream_peer.feeds.reading.weights import PeerTrust
 from stream_peer.feeds.sums import Sums
 from stream_peer.numerics.arguments import FloatArray, unchecked
-from stream_peer.numerics.dependence import FEWEST_QUESTIONS, Dependence, DependenceSums
+from stream_peer.numerics.dependence import (
+    FEWEST_QUESTIONS,
+    ClassErrors,
+    Dependence,
+    DependenceSums,
+    class_errors,
+)
 from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_agreement
 from stream_peer.numerics.error_rates.rate import FEWEST_EFFECTIVE_QUESTIONS, LEAST_Z
 from stream_peer.settings.feed.model import FeedSettings, TrustSettings
 
+_class_errors = unchecked(class_errors)
 _dependence_of, _dependence_totals = unchecked(DependenceSums.reading), unchecked(DependenceSums.totals)
 
 FEWEST_RANKED = 8
@@ -59,6 +66,11 @@ class VoteDependence:
         if self._found is None:
             self._found = _dependence_of(self._blocks, FEWEST_EFFECTIVE_QUESTIONS)
         return self._found
+
+    def class_errors(self, voters: float) -> ClassErrors | None:
+        """How often majorities of so many voters err on each outcome, if they are misled on one."""
+        found = _class_errors(self._blocks, voters)
+        return None if found is None or found.misled is None else found
 
     @property
     def z(self) -> float | None:

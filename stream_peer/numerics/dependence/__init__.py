@@ -1,6 +1,7 @@
 """Do experts err independently given the outcome? Every error rate estimated without outcomes takes that for granted.
 
 - ``fourth_moment``: a gap in the moments of the votes; sees herding, clusters and questions of different difficulty
+- ``class_errors``: do they err alike on both outcomes?
 - ``copies``: experts who say the same, far beyond what their error rates allow, found in bounded work for thousands of
   experts; with ``suspicion``
 - ``blocks``: experts who say the same in part, found by what all pairs of them have in common beyond others
@@ -11,6 +12,7 @@ Shocks that everybody shares take the place of the outcome; only outcomes show t
 """
 
 from stream_peer.numerics.dependence.blocks import find_blocks
+from stream_peer.numerics.dependence.class_errors import ClassErrors, class_errors
 from stream_peer.numerics.dependence.copies import Copies, find_copies
 from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers, find_repeaters
 from stream_peer.numerics.dependence.fourth_moment import (
@@ -27,12 +29,14 @@ __all__ = [
     "ALARMING_Z",
     "FEWEST_QUESTIONS",
     "N_BLOCKS",
+    "ClassErrors",
     "Copies",
     "CrowdDistances",
     "Dependence",
     "DependenceSums",
     "RankAgreement",
     "VoteMoments",
+    "class_errors",
     "crowd_distances",
     "find_blocks",
     "find_copies",

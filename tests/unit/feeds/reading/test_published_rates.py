@@ -29,7 +29,7 @@ def rates_of(sums: FeedSums, method: Method = SECOND) -> Rates:
 
 
 def told(state: TrustState, sums: FeedSums, method: Method = SECOND, doubt: float = 0.3) -> PublishedRates:
-    return published_rates(rates_of(sums, method), state, doubt, 0.95, method)
+    return published_rates(rates_of(sums, method), state, doubt, None, 0.95, method)
 
 
 @pytest.mark.parametrize("state", get_args(TrustState))
@@ -141,3 +141,19 @@ def test_who_shares_errors_is_dependent_on_the_record_of_the_error_rates(version
     assert rates.status == weights.error_rate.status == ("ok" if version == 1 else "dependent")
     assert rates.status_reasons == ([] if version == 1 else weights.status_reasons)
     assert rates.high == weights.error_rate.high
+
+
+def test_a_crowd_of_coins_on_one_outcome_is_contradicted_by_its_votes() -> None:
+    """Each of nine experts is right in nine of ten questions whose outcome is 0, and guesses in the others."""
+    rng, records = np.random.default_rng(9), []
+    for number in range(600):
+        votes = rng.random(9) < (0.5 if rng.random() < 0.5 else 0.1)
+        records.append(round_of(f"q{number}", {f"e{i}": float(v) for i, v in enumerate(votes)}, final=True))
+
+    _, effects = folded(log_of(records), stage(method_version=2))
+
+    rates = msgspec.convert(newest(effects.outputs, topics.ERROR_RATES)["f"], ErrorRates)
+    assert rates.trust == "ok"
+    assert rates.status == "contradicted"
+    assert "whose outcome is 1" in rates.status_reasons[0]
+    assert rates.low <= 0.25 <= rates.high  # the mean of .00 and .50

@@ -1,0 +1,140 @@
+"""Do experts err alike on both outcomes? From votes alone, where experts err independently."""
+
+import math
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from stream_peer.numerics.arguments import Fields, FloatArray, Numbers, checked
+from stream_peer.numerics.dependence.fourth_moment import FEWEST_QUESTIONS, N_BLOCKS, DependenceSums
+from stream_peer.numerics.error_rates.rate import LEAST_Z, effective_size
+
+__all__ = ["ClassErrors", "class_errors"]
+
+MISLED = 0.25
+"""From this error rate on, two standard deviations off it, a majority is misled on an outcome."""
+
+_DEVIATIONS = 2.0
+_SMALLEST = 1e-9
+_MOST_COUNTED = 101
+_SUMS = Fields(DependenceSums, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=1e12)})
+
+
+class ClassErrors(NamedTuple):
+    """Error rates of majorities on each outcome.
+
+    Attributes
+    ----------
+    zero, one : float
+        P(majority says 1 | y = 0), P(majority says 0 | y = 1).
+    deviations : (float, float)
+        Of the two.
+    z : float
+        Of the third-moment gap: not 0 if voters err otherwise on one outcome than on the other.
+    """
+
+    zero: float
+    one: float
+    deviations: tuple[float, float]
+    z: float
+
+    @property
+    def misled(self) -> Literal[0, 1] | None:
+        """The outcome on which reference answers are next to coins, or worse."""
+        of_zero, of_one = (
+            rate - _DEVIATIONS * deviation
+            for rate, deviation in zip((self.zero, self.one), self.deviations, strict=True)
+        )
+        if not abs(self.z) > LEAST_Z or max(of_zero, of_one) < MISLED:
+            return None
+        return 0 if of_zero > of_one else 1
+
+
+@checked(sums=_SUMS, voters=Numbers(low=0.0, high=1e9))
+def class_errors(sums: DependenceSums, voters: float) -> ClassErrors | None:
+    """How often majorities are wrong on each outcome, from the first three moments of the votes.
+
+    With m1, m2, m3 the moments of the votes for yes, ``b = (m3 - m1·m2)/(m2 - m1²)`` and ``c = b·m1 - m2``, a voter
+    says yes with chance ``(b ± √(b² - 4c))/2`` where the outcome is 1 and 0; a majority of as many voters as the mean,
+    made odd, is wrong with the binomial chance. In ±1 the third moment of voters who err alike on both outcomes is the
+    product of the first two: ``z`` is the gap over its standard deviation. Deviations are those without each block.
+
+    Notes
+    -----
+    Not in the paper, whose rates without truth are those of a group, alike on both outcomes. Needs experts who err
+    independently given the outcome, as the rates themselves do. A crowd that errs *together* on some questions of one
+    outcome is not seen: its votes have the law of a crowd that is right, on questions of which fewer have that outcome.
+
+    Parameters
+    ----------
+    sums : DependenceSums
+    voters : float
+        Mean number of voters a question.
+
+    Returns
+    -------
+    ClassErrors or None
+        None with less than 200 effective questions, and where three moments give no rates or say that nobody is misled.
+
+    Examples
+    --------
+    >>> class_errors(DependenceSums(), voters=9.0) is None
+    True
+    """
+    total = np.add.reduce(sums.blocks, axis=0)
+    if effective_size(float(total[0]), float(total[1])) < FEWEST_QUESTIONS:
+        return None
+    found = _majorities(total[None, :], voters)
+    if found is None or found.max() < MISLED:  # nearly always, and every record asks
+        return None
+    there = sums.blocks[sums.blocks[:, 0] > 0.0]
+    without = total - there
+    rates = _majorities(without, voters)
+    if rates is None or len(there) < 2:
+        return None
+    gaps = _third_gaps(np.concatenate((total[None, :], without)))
+    scale = (len(there) - 1) / len(there)
+    spread = np.concatenate((rates, gaps[1:, None]), axis=1)
+    spread = spread - np.add.reduce(spread, axis=0) / len(there)
+    of_zero, of_one, of_gap = np.sqrt(scale * np.add.reduce(spread * spread, axis=0)).tolist()
+    zero, one = found[0].tolist()
+    return ClassErrors(zero, one, (of_zero, of_one), float(gaps[0]) / max(of_gap, _SMALLEST))
+
+
+def _moments(sums: FloatArray) -> FloatArray:
+    found: FloatArray = sums[:, 2:5].T / sums[:, 0]
+    return found
+
+
+def _third_gaps(sums: FloatArray) -> FloatArray:
+    """E[vvv] - E[v]·E[vv] of votes of ±1."""
+    first, second, third = _moments(sums)
+    gaps: FloatArray = (8.0 * third - 12.0 * second + 6.0 * first - 1.0) - (2.0 * first - 1.0) * (
+        4.0 * second - 4.0 * first + 1.0
+    )
+    return gaps
+
+
+def _majorities(sums: FloatArray, voters: float) -> FloatArray | None:
+    """How often a majority is wrong on 0 and on 1, (rows, 2); None if the moments of some row give no rates."""
+    first, second, third = _moments(sums)
+    spread = second - first * first
+    if not float(np.minimum.reduce(spread)) > _SMALLEST:
+        return None
+    b = (third - first * second) / spread
+    discriminant = b * b - 4.0 * (b * first - second)
+    if not float(np.minimum.reduce(discriminant)) > _SMALLEST:
+        return None
+    root = np.sqrt(discriminant)
+    half = min(max(round(voters), 1), _MOST_COUNTED) - 1 >> 1
+    return np.stack((_wrong(1.0 - (b - root) / 2.0, half), _wrong((b + root) / 2.0, half)), axis=1)
+
+
+def _wrong(right: FloatArray, half: int) -> FloatArray:
+    """P(at most ``half`` of 2·half + 1 voters are right)."""
+    chance = np.minimum(np.maximum(right, 0.0), 1.0)
+    of = 2 * half + 1
+    summed = np.zeros(len(chance))
+    for k in range(half + 1):
+        summed += math.comb(of, k) * chance**k * (1.0 - chance) ** (of - k)
+    return np.minimum(summed, 1.0)
