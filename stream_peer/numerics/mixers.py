@@ -130,19 +130,32 @@ def peer_mixer_logs(
     *,
     nominal: float,
     rate: float,
-    pooled: bool = False,
+    outcomes: tuple[FloatArray, FloatArray] | None = None,
 ) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from reference answers, before their uniform share.
 
     ``rate·((1-2η)·mix_level + η·mix_slope - mix_answer)/(n̄+40)``, of which one softmax makes the weights of all mixers:
     exponential weights on the linearised peer regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit
     scale. n̄ is the mean count of those present; 40 questions without regret are put before. The error rate η is
-    nominal on purpose: estimated ones mix worse. ``pooled``: by `pooled_regrets`.
+    nominal on purpose: estimated ones mix worse.
+
+    ``outcomes``: ``mix_regret`` and the number of resolved questions. Then each expert's own numbers count, by
+    `pooled_regrets`, and an outcome counts as four more reference answers, its regret double.
     """
     regrets = (1.0 - 2.0 * nominal) * mix_level + nominal * mix_slope - mix_answer
-    if pooled:
-        return rate * pooled_regrets(regrets, counts, PEER_PRIOR)
+    if outcomes is not None:
+        mix_regret, resolved = outcomes
+        return rate * _pooled_peers(regrets, counts, mix_regret, resolved)
     return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
+
+
+_OF_OUTCOME, _ANSWERS_OF_OUTCOME = 2.0, 4.0
+"""How much a regret by an outcome is of one by a reference answer, and as how many more answers it counts."""
+
+
+def _pooled_peers(regrets: FloatArray, counts: FloatArray, mix_regret: FloatArray, resolved: FloatArray) -> FloatArray:
+    """Pooled regrets of reference answers and outcomes together."""
+    return pooled_regrets(regrets + _OF_OUTCOME * mix_regret, counts + _ANSWERS_OF_OUTCOME * resolved, PEER_PRIOR)
 
 
 def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> FloatArray:
@@ -266,7 +279,8 @@ def mixers_side_by_side(
     """
     weights: FloatArray
     if isinstance(answered, np.ndarray) and isinstance(resolved, np.ndarray):
-        peers = pooled_regrets(mixers.coefficients[:, :3] @ sums[:3], answered, PEER_PRIOR)
+        of_answers, rates = mixers.coefficients[:, :3] @ sums[:3], -mixers.coefficients[:, 2:3]
+        peers = _pooled_peers(of_answers, answered, rates * sums[3], resolved)
         weights = peers + mixers.coefficients[:, 3:] * pooled_regrets(sums[3], resolved, TRUTH_PRIOR)
     else:
         numbers = np.array([answered + PEER_PRIOR] * 3 + [resolved + TRUTH_PRIOR])

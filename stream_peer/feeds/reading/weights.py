@@ -225,7 +225,7 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
         columns[_SCORED] + compared,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
-        pooled=pooled,
+        outcomes=(columns[_MIX_REGRET], compared) if pooled else None,
     )
     n_experts = len(peer)
     if not np.count_nonzero(compared):

@@ -51,10 +51,18 @@ def test_an_expert_that_answers_much_is_not_charged_for_it_under_pooled_regrets(
     terms = np.zeros(3), np.zeros(3), mix_answer, counts
 
     former = peer_mixer_logs(*terms, nominal=0.35, rate=24.0)
-    pooled = peer_mixer_logs(*terms, nominal=0.35, rate=24.0, pooled=True)
+    pooled = peer_mixer_logs(*terms, nominal=0.35, rate=24.0, outcomes=(np.zeros(3), np.zeros(3)))
 
     assert former.argmin() == 0
     assert pooled.argmax() == 0
+
+
+def test_an_outcome_counts_in_the_peer_mixer_as_five_reference_answers() -> None:
+    nothing, regret, resolved = np.zeros(2), np.array([3.0, -1.0]), np.array([4.0, 4.0])
+
+    logs = peer_mixer_logs(nothing, nothing, nothing, resolved, nominal=0.35, rate=24.0, outcomes=(regret, resolved))
+
+    np.testing.assert_allclose(logs, 24.0 * pooled_regrets(2.0 * regret, 5.0 * resolved, 40.0), rtol=1e-12)
 
 
 def test_pooled_regrets_side_by_side_are_those_of_each_mixer() -> None:
@@ -64,7 +72,8 @@ def test_pooled_regrets_side_by_side_are_those_of_each_mixer() -> None:
     peer, slow = mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [20.0]), sums, counts, known)
 
     level, slope, answer = sums[:3]
-    expected = np.exp(peer_mixer_logs(level, slope, answer, counts, nominal=0.35, rate=24.0, pooled=True))
+    terms = level, slope, answer, counts
+    expected = np.exp(peer_mixer_logs(*terms, nominal=0.35, rate=24.0, outcomes=(sums[3], known)))
     np.testing.assert_allclose(peer, expected / expected.sum(), rtol=1e-12)
     expected = np.exp(20.0 * pooled_regrets(sums[3], known, 10.0))
     np.testing.assert_allclose(slow, expected / expected.sum(), rtol=1e-12)
