@@ -312,33 +312,34 @@ def _certificate_columns(
     With the outcome a round that does not count has the regret that is known, whatever the error rates are: it is put
     in the place of all three.
     """
-    losses, select = flat.losses, flat.select
+    losses, counts = flat.losses, flat.counts
     regrets = flat.regretted[0] - losses
-    _, if_one, if_zero = regrets
-    own = flat.spread + (1.0 - 2.0 * select) * np.abs(losses[1] - losses[2])
-    rows = np.empty((5, len(own)))
-    rows[0] = np.where(_alike(flat), np.abs(if_one - if_zero), own) * flat.counts
-    rows[1:4] = regrets * flat.counts
+    own = flat.spread + (1.0 - 2.0 * flat.select) * np.abs(losses[1] - losses[2])
+    rows = np.empty((4, len(own)))
+    rows[0] = np.where(_alike(flat), np.abs(regrets[1] - regrets[2]), own) * counts
+    rows[1:] = regrets * counts
     if outcome is not None:
-        rows[1:4] += (1.0 - np.asarray(flat.counts)) * (if_one if outcome else if_zero)
+        rows[1:] += (1.0 - np.asarray(counts)) * regrets[1 if outcome else 2]
+    of_all = _averaged(flat, rows)[1]
+    n_rows = 1 if outcome is None else 4
     means: list[FloatArray] = []
     places: list[int] = []
     for rule in rules:
-        of_rule = _averaged(flat, rows[:4] * (flat.rule == rule) if len(rules) > 1 else rows[:4])[1]
+        of_rule = (of_all if len(rules) == 1 else _averaged(flat, rows[:n_rows] * (flat.rule == rule))[1])[:n_rows]
         of_rule[0] *= of_rule[0] * weight
-        written = EXPERT.span("spread", "closed_regret_if_zero", VOTE_RULES[rule])
-        means.append(of_rule if outcome is not None else of_rule[:1])
-        places += range(written.start, written.stop if outcome is not None else written.start + 1)
+        first = EXPERT.at("spread", VOTE_RULES[rule])
+        means.append(of_rule)
+        places += range(first, first + n_rows)
     if outcome is None:
-        rows[1:3] = regrets[1:] * flat.counts
-        of_all = _averaged(flat, rows[1:3])[1]
-        means.append(np.maximum.reduce(of_all, axis=0, keepdims=True))
+        means.append(np.maximum(of_all[2:3], of_all[3:4]))
         places.append(EXPERT.at("most_regret"))
     return np.concatenate(means), np.array(places)
 
 
 def _alike(flat: _Flat) -> BoolArray:
-    """Of each forecast whether all own reference answers of its round are the same."""
+    """Of each forecast, or of one round, whether all own reference answers of the round are the same."""
+    if len(flat.sizes) == 1:
+        return np.array([np.count_nonzero(flat.answers) in (0, flat.sizes[0])])
     starts = np.cumsum([0, *flat.sizes[:-1]])
     ones = np.add.reduceat(flat.answers.astype(np.int64), starts)
     return np.repeat((ones == 0) | (ones == flat.sizes), flat.sizes)

@@ -9,9 +9,9 @@ import pytest
 from msgspec.structs import replace
 
 from stream_peer.events import topics
-from stream_peer.events.feed_log import FeedLogRecord, Verdict
+from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Verdict
 from stream_peer.events.outputs import Weights
-from stream_peer.feeds.columns import EXPERT, UNIT
+from stream_peer.feeds.columns import EXPERT, UNIT, certificate_rows
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import Facts, unpack
 from stream_peer.feeds.ledger import Entry
@@ -192,3 +192,18 @@ def test_of_a_feed_of_version_2_it_is_above_the_regret_and_less_than_half_of_tha
     followed = (select * losses).sum(axis=2, keepdims=True)
     regret = (followed - losses).mean(axis=1).sum(axis=0).max()
     assert 0.0 < regret < bounds[1] < 0.5 * bounds[0]
+
+
+def test_an_outcome_that_is_retracted_leaves_no_trace_in_the_columns() -> None:
+    records, *_ = world(20)
+    open_ = [record for record in records if not isinstance(record, OutcomeRevealed)]
+    revealed = [record for record in records if isinstance(record, OutcomeRevealed)]
+    retracted = [outcome(record.question_id, "open") for record in revealed]
+
+    never, again = (
+        folded(log_of(each), stage(method_version=2))[0].feeds.feed("f").blocks.sums.matrix[certificate_rows()]
+        for each in (open_, [*open_, *revealed, *retracted])
+    )
+
+    assert never.any()
+    np.testing.assert_array_equal(again, never)
