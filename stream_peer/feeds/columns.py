@@ -82,7 +82,7 @@ COLUMNS: tuple[Column, ...] = (
         "expert",
         open="2(b - p)·ŷ",
         resolved=_SAME,
-        doc="of both vote rules: ŷ is taken to err at a nominal rate",
+        doc="ŷ: from version 2 by votes at ½ under both vote rules; it is taken to err at a nominal rate",
     ),
     Column("mix_regret", "expert", resolved="2b(b - p) - 2(b - p)·y - ½(b - p)²", doc="regret less known curvature"),
     Column("fast_regret", "expert", resolved="2(f - y)(f - p)", doc="f: the forecast of the quick truth mixer"),

@@ -140,7 +140,7 @@ class _Flat(msgspec.Struct, frozen=True, gc=False, eq=False):
     experts: IndexArray
     forecasts: FloatArray
     select: FloatArray
-    answers: Bits
+    mixer_answers: Bits
     losses: FloatArray
     rule: float | FloatArray
     counts: float | FloatArray
@@ -162,7 +162,7 @@ def _flat(rounds: Sequence[Facts], method: Method) -> _Flat:
             facts.experts,
             facts.forecasts,
             facts.select,
-            facts.answers,
+            _mixer_answers(facts),
             losses_of(facts, method),
             *(rule, counts, zero, one, spread, mean, fast),
             np.array(regretted).reshape(2, 3, 1),
@@ -178,11 +178,16 @@ def _flat(rounds: Sequence[Facts], method: Method) -> _Flat:
         np.concatenate([facts.experts for facts in rounds]),
         forecasts,
         np.concatenate([facts.select for facts in rounds]),
-        answers,
+        np.concatenate([_mixer_answers(facts) for facts in rounds]),
         method.losses(forecasts, answers),
         *(rule, counts, zero, one, spread, mean, fast),
         numbers[-6:].reshape(2, 3, -1),
     )
+
+
+def _mixer_answers(facts: Facts) -> Bits:
+    """The reference answers from which the mixers learn."""
+    return facts.answers if facts.mixer_answers is None else facts.mixer_answers
 
 
 def _numbers(facts: Facts) -> tuple[float, ...]:
@@ -255,7 +260,7 @@ def _fill_mix(flat: _Flat, rows: FloatArray) -> None:
     level, slope, answer = rows
     np.multiply(2.0, flat.mean - flat.forecasts, out=slope)
     np.multiply(flat.mean, slope, out=level)
-    np.multiply(slope, flat.answers, out=answer)
+    np.multiply(slope, flat.mixer_answers, out=answer)
 
 
 def _truth_columns(flat: _Flat, rule: int, outcome: int, method: Method) -> tuple[IndexArray, FloatArray, IntArray]:

@@ -65,6 +65,8 @@ _NO_CLASSES, _NO_FOURTH = (-1.0,) * 5, (-1.0,) * 4
 """Stored in place of moments that there are not: the moments themselves are never negative."""
 _CAST = np.uint8(12)
 """Where a vote is in the byte of an expert, behind answer and tie: 1, 3 for -1, 0 for none."""
+_OTHERWISE = 4
+"""The bit behind it: whether the answer at ½, from which the mixers learn, is the other one."""
 
 
 class Votes(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -198,6 +200,8 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
         What shadows said.
     agreement : CrossAgreement, optional
         How mix and mean agree with the other experts, where the method asks for it and two voters stood in the round.
+    mixer_answers : (n,) uint8, optional
+        Own reference answers by votes at ½, from which the mixers learn, where they differ from ``answers``.
     """
 
     boundary: Milliseconds
@@ -216,10 +220,13 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
     expert_losses: FloatArray | None = None
     shadows: tuple[ShadowForecast, ...] = ()
     agreement: CrossAgreement | None = None
+    mixer_answers: Bits | None = None
 
     def pack(self) -> bytes:
         """Stored form: a header, 21 bytes an expert, ``SHADOW_BYTES`` a shadow, and the agreement if there is one."""
         bits = self.answers | (self.ties << 1) | (self.cast.view(np.uint8) << 2 & _CAST)
+        if self.mixer_answers is not None:
+            bits |= (self.answers ^ self.mixer_answers) << _OTHERWISE
         arrays = (
             self.experts.astype(_INDEX, copy=False).tobytes(),
             self.forecasts.astype(_NUMBER, copy=False).tobytes(),
@@ -254,6 +261,7 @@ def unpack(packed: bytes) -> Facts:
             shadows[: -_AGREEMENT.size],
             CrossAgreement(*_AGREEMENT.unpack(shadows[-_AGREEMENT.size :])),
         )
+    answers, otherwise = np.bitwise_and(bits, 1), bits >> _OTHERWISE & 1
     return Facts(
         h[0],
         bool(h[3]),
@@ -265,12 +273,13 @@ def unpack(packed: bytes) -> Facts:
         np.frombuffer(packed, _INDEX, n, start),
         np.frombuffer(packed, _NUMBER, n, start + 4 * n),
         np.frombuffer(packed, _NUMBER, n, start + 12 * n),
-        np.bitwise_and(bits, 1),
+        answers,
         np.bitwise_and(np.right_shift(bits, 1), 1),
         ((bits >> 2 & 3 ^ 2) - np.uint8(2)).view(np.int8),
         None,
         unpack_shadows(shadows) if shadows else (),
         agreement,
+        answers ^ otherwise if otherwise.any() else None,
     )
 
 
@@ -396,7 +405,23 @@ def score(
         *(experts, forecasts, select, answers, ties, cast, losses),
         () if under.shadows is None else _shadows(under.shadows, forecasts, mixers, under),
         _agreement(forecasts, under) if method.heeds_trust else None,
+        _mixer_answers(at_half, at_half_counted, answers, forecasts, under, method),
     )
+
+
+def _mixer_answers(
+    at_half: SmallIntArray,
+    counted: tuple[int, int],
+    answers: Bits,
+    forecasts: FloatArray,
+    under: ScoringInputs,
+    method: Method,
+) -> Bits | None:
+    """Own reference answers by votes at ½ where the mixers learn from these; None if they are ``answers``."""
+    if under.thresholds is None or not method.mixes_at_half:
+        return None
+    found = method.answers(at_half, counted, forecasts, replace(under, thresholds=None)).answers.view(np.uint8)
+    return None if np.array_equal(found, answers) else found
 
 
 def _counted(cast: SmallIntArray) -> tuple[int, int]:

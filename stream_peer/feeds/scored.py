@@ -94,6 +94,7 @@ def facts_at_places(facts: Facts, rows: BoolArray, places: IndexArray, selected:
         answers=facts.answers[rows],
         ties=facts.ties[rows],
         cast=facts.cast[rows],
+        mixer_answers=None if facts.mixer_answers is None else facts.mixer_answers[rows],
     )
 
 

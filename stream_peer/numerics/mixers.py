@@ -159,11 +159,13 @@ def _pooled_peers(regrets: FloatArray, counts: FloatArray, mix_regret: FloatArra
 
 
 def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> FloatArray:
-    """Regrets a question, each expert's own, shrunk towards that of all present: ``(R_i + k·ΣR/Σn)/(n_i + k)``.
+    """Regrets a question above the average of all present, r̄ = ΣR/Σn, shrunk by k questions of an average expert.
 
-    With the mean count in place of the own one, a regret that nearly everybody has a little of would cost an expert the
-    more, the more it answers, and somebody new would weigh more than who has answered well for long. A newcomer begins
-    as an average expert. Nothing is counted yet: all are 0.
+    ``(R_i - n_i·r̄)/(n_i + k)``, which is ``(R_i + k·r̄)/(n_i + k)`` but for a constant. So a regret that nearly everybody
+    has a little of costs nobody more for answering more, and somebody new, who begins as an average expert, weighs no
+    more than who has answered well for long. Where it is above 0, the average count n̄ takes the place of a smaller n_i:
+    to stay away from hard questions earns nothing, and what was earned fades while others answer. Nothing is counted
+    yet: all are 0.
 
     Parameters
     ----------
@@ -174,7 +176,8 @@ def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> Flo
     """
     answered = np.add.reduce(counts, axis=-1, keepdims=True)
     average = np.add.reduce(regrets, axis=-1, keepdims=True) / np.where(answered > 0.0, answered, 1.0)
-    shrunk: FloatArray = (regrets + prior * average) / (counts + prior)
+    above, usual = regrets - average * counts, answered / counts.shape[-1]
+    shrunk: FloatArray = above / (np.where(above > 0.0, np.maximum(counts, usual), counts) + prior)
     return shrunk
 
 

@@ -219,6 +219,8 @@ class Method:
     finds_repeaters : bool
         Whether experts who repeat what was published are looked for, see `find_repeaters`, and followers of either kind
         have no weight where the guard is on.
+    mixes_at_half : bool
+        Whether the peer mixer learns from reference answers by votes at ½ under every vote rule.
     """
 
     loss: ProperLoss = SQUARED
@@ -246,6 +248,7 @@ class Method:
     stretch_shrinkage: float = 5.0
     pools: bool = False
     finds_repeaters: bool = False
+    mixes_at_half: bool = False
 
     @property
     def keeps_histograms(self) -> bool:

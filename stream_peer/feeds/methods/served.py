@@ -47,6 +47,7 @@ def default_method(settings: FeedSettings) -> Method:
         heeds_trust=True,
         stretch_shrinkage=2.5,
         pools=True,
+        mixes_at_half=True,
         bounds_all=True,
         tells_doubt=True,
     )

@@ -12,6 +12,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.stage import Effects
 from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import METHOD_VERSIONS
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage
 
 Forecasts = Mapping[str, float]
@@ -132,6 +133,20 @@ def test_an_expert_that_skips_questions_is_treated_as_a_twin_that_answers_like_t
     assert getattr(absent, weights) == pytest.approx(getattr(twin, weights), rel=tolerance)
 
 
+@pytest.mark.case("C19")
+def test_who_skips_questions_gains_nothing_on_a_twin_that_says_what_all_say_under_version_2() -> None:
+    generator = np.random.default_rng(19)
+    _, forecasts = signals(generator, [0.3, 0.9, 0.5, 0.7, 0.6, 0.6], 240)
+    present = np.ones_like(forecasts, dtype=bool)
+    present[1::2, 5] = False
+    forecasts[:, 5] = forecasts[:, 4]
+    forecasts[1::2, 4] = forecasts[1::2, :4].mean(axis=1)
+
+    twin, absent = view_of(many(forecasts, present), vote_rule="half", method_version=2).weights.experts[4:]
+
+    assert 0.75 * twin.mix < absent.mix <= twin.mix
+
+
 def together(feed_stage: FeedStage, by_expert: Forecasts, weights: str) -> float:
     """What those present say by their selection weights, or as a plain mean, with which mixers compare."""
     views = feed_stage.views()
@@ -145,9 +160,27 @@ def together(feed_stage: FeedStage, by_expert: Forecasts, weights: str) -> float
 
 
 @pytest.mark.case("C19")
+def test_who_has_answered_the_easy_questions_keeps_no_credit_of_them_under_version_2() -> None:
+    """Then they guess on hard ones, on which the first goes on as before: the picky one weighs less than it did."""
+    generator = np.random.default_rng(1)
+    _, forecasts = signals(generator, [1.2, 1.2, 0.7, 0.8, 0.9, 0.7, 0.8], 240)
+    forecasts[120:] = 0.5 + 0.3 * (forecasts[120:] - 0.5)
+    forecasts[:120, 1] = forecasts[:120, 0]
+    forecasts[120:, 1] = 1.0 - forecasts[120:, 0]
+    events = many(forecasts, np.ones_like(forecasts, dtype=bool))
+
+    earned, spent = (
+        view_of(events[:upto], vote_rule="half", method_version=2).weights.experts[1].mix for upto in (120, 240)
+    )
+
+    assert spent < 0.5 * earned
+
+
+@pytest.mark.case("C19")
+@pytest.mark.parametrize("method_version", METHOD_VERSIONS)
 @pytest.mark.parametrize(("vote_rule", "noise"), [("half", 0.0), ("own-median", 0.1)])
 def test_answering_only_easy_questions_does_not_outrank_equal_skill_with_full_coverage(
-    vote_rule: str, noise: float
+    vote_rule: str, noise: float, method_version: int
 ) -> None:
     """Experts 0 and 1 say the same; 1 stays away from every second question, on which all dare less.
 
@@ -161,7 +194,9 @@ def test_answering_only_easy_questions_does_not_outrank_equal_skill_with_full_co
         forecasts[:, 1] = forecasts[:, 0]
         present = np.ones_like(forecasts, dtype=bool)
         present[1::2, 1] = False
-        full, picky = view_of(many(forecasts, present), vote_rule=vote_rule).weights.experts[:2]
+        full, picky = view_of(
+            many(forecasts, present), vote_rule=vote_rule, method_version=method_version
+        ).weights.experts[:2]
         losses = np.square(forecasts - y[:, None])
         assert losses[::2, 1].mean() < losses[:, 0].mean() - 0.02  # a mean of its losses would favour the picky one
         assert (full.coverage, picky.coverage) == (1.0, 0.5)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds import contributions
 from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTES, expert_span
-from stream_peer.feeds.facts import Facts
+from stream_peer.feeds.facts import Facts, ScoringInputs
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.sums import BINS, NOTHING, Contribution
@@ -147,6 +147,24 @@ def test_a_question_under_own_medians_fills_the_columns_of_that_rule_alone(evide
     )
     assert not own[expert_span(0)].any()
     assert own[expert_span(1)].any() == (evidence == "open")
+
+
+@pytest.mark.parametrize("evidence", ["open", 0, 1])
+def test_the_mixers_learn_from_answers_at_one_half_under_every_vote_rule_where_the_method_says_so(
+    evidence: Verdict,
+) -> None:
+    forecasts, method = [[0.2, 0.3, 0.4], [0.1, 0.3, 0.2]], Method(mixes_at_half=True)
+    own, half = scoring_inputs(3, thresholds=[0.05, 0.05, 0.05]), scoring_inputs(3)
+
+    def of(under: ScoringInputs, rounds: Sequence[list[float]]) -> FloatArray:
+        facts = [facts_of(one, boundary=k, under=under, method=method) for k, one in enumerate(rounds)]
+        return columns_of(contributions.contribution(entry_of(facts, evidence), method))
+
+    mixers = EXPERT.span("mix_level", "mix_answer")
+    for rounds in (forecasts[:1], forecasts):
+        by_own, by_half = of(own, rounds), of(half, rounds)
+        np.testing.assert_array_equal(by_own[mixers], by_half[mixers])
+        assert not np.array_equal(by_own, by_half)
 
 
 def test_feed_columns_of_own_medians_hold_moments_by_class_and_votes_at_one_half() -> None:

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from stream_peer.feeds.facts import Facts, boundary_of, losses_of, mix_of, unpack
+from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.shadow_mixers import ShadowForecast
 from stream_peer.numerics.agreement import CrossAgreement
 from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
+AT_HALF = Method(mixes_at_half=True)
 WHOLE = {"rule": 1, "counts": 1, "final": 1, "answer": 1, "tie": 1, "groups": 26, "half_voters": 7, "half_yes": 4}
 CLASSES, FOURTH = (0.5, 0.25, 0.125, 0.75, 0.375), (0.5, 0.3, 0.2, 0.1)
 NO_CLASSES, NO_FOURTH = (-1.0,) * 5, (-1.0,) * 4
@@ -86,6 +88,30 @@ def test_an_agreement_is_stored_behind_what_the_release_before_stored(
     assert packed == former + struct.pack("<2d", 0.25, -0.125)
     assert (unpack(packed).agreement, unpack(packed).shadows) == (facts.agreement, facts.shadows)
     assert unpack(former).agreement is None
+
+
+def test_answers_at_one_half_are_stored_beside_those_of_the_vote_rule_where_they_differ() -> None:
+    """By own medians all others say yes to each, at one half no; a former release reads the byte as before."""
+    under, at_half = scoring_inputs(3, thresholds=[0.1, 0.1, 0.1]), scoring_inputs(3)
+    forecasts = [0.2, 0.3, 0.4]
+
+    former, facts = (facts_of(forecasts, under=under, method=method) for method in (METHOD, AT_HALF))
+
+    assert facts.mixer_answers is not None
+    assert facts.mixer_answers.tolist() == facts_of(forecasts, under=at_half).answers.tolist() == [0, 0, 0]
+    assert facts.answers.tolist() == unpack(facts.pack()).answers.tolist() == [1, 1, 1]
+    again = unpack(facts.pack())
+    assert again.mixer_answers is not None
+    assert again.mixer_answers.tolist() == [0, 0, 0]
+    assert former.mixer_answers is unpack(former.pack()).mixer_answers is None
+    assert bytes(byte & 0b1111 for byte in facts.pack()[-3:]) == former.pack()[-3:]
+
+
+def test_answers_at_one_half_that_are_those_of_the_vote_rule_are_not_stored_again() -> None:
+    agreeing = facts_of([0.7, 0.8, 0.9], under=scoring_inputs(3, thresholds=[0.5, 0.5, 0.6]), method=AT_HALF)
+
+    assert agreeing.mixer_answers is None
+    assert facts_of([0.7, 0.8, 0.1], method=AT_HALF).mixer_answers is None
 
 
 def _plain(facts: Facts) -> dict[str, Any]:
