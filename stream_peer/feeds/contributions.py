@@ -140,6 +140,7 @@ class _Flat(msgspec.Struct, frozen=True, gc=False, eq=False):
     experts: IndexArray
     forecasts: FloatArray
     select: FloatArray
+    answers: Bits
     mixer_answers: Bits
     losses: FloatArray
     rule: float | FloatArray
@@ -162,6 +163,7 @@ def _flat(rounds: Sequence[Facts], method: Method) -> _Flat:
             facts.experts,
             facts.forecasts,
             facts.select,
+            facts.answers,
             _mixer_answers(facts),
             losses_of(facts, method),
             *(rule, counts, zero, one, spread, mean, fast),
@@ -178,6 +180,7 @@ def _flat(rounds: Sequence[Facts], method: Method) -> _Flat:
         np.concatenate([facts.experts for facts in rounds]),
         forecasts,
         np.concatenate([facts.select for facts in rounds]),
+        answers,
         np.concatenate([_mixer_answers(facts) for facts in rounds]),
         method.losses(forecasts, answers),
         *(rule, counts, zero, one, spread, mean, fast),

@@ -161,7 +161,7 @@ def _pooled_peers(regrets: FloatArray, counts: FloatArray, mix_regret: FloatArra
 def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> FloatArray:
     """Regrets a question above the average of all present, r̄ = ΣR/Σn, shrunk by k questions of an average expert.
 
-    ``(R_i - n_i·r̄)/(n_i + k)``, which is ``(R_i + k·r̄)/(n_i + k)`` but for a constant. So a regret that nearly everybody
+    ``(R_i - n_i·r̄)/(n_i + k)``, which is ``(R_i + k·r̄)/(n_i + k)`` but for a constant: a regret that nearly everybody
     has a little of costs nobody more for answering more, and somebody new, who begins as an average expert, weighs no
     more than who has answered well for long. Where it is above 0, the average count n̄ takes the place of a smaller n_i:
     to stay away from hard questions earns nothing, and what was earned fades while others answer. Nothing is counted
