@@ -241,11 +241,11 @@ def test_no_weight_jumps_when_the_status_of_error_rates_changes(ended: Told, pre
 
 
 @pytest.mark.case("C19")
-def test_who_skips_questions_weighs_as_much_as_a_twin_that_answers_like_all_together(ended: Told) -> None:
+def test_who_skips_questions_weighs_no_more_than_a_twin_that_answers_like_all_together(ended: Told) -> None:
     twin, absent = (ended.experts(judged.TWIN)[name] for name in ("e4", "e5"))
 
     assert (twin["coverage"], absent["coverage"]) == (1.0, 0.5)
-    assert absent["mix"] == pytest.approx(twin["mix"], rel=1e-9)
+    assert 0.5 * twin["mix"] < absent["mix"] <= twin["mix"]
     events = chain.from_iterable(ended.chronicle.chapters[judged.TWIN])
     assert ended.published.order_free(judged.TWIN) == replayed(events, judged.TWIN)
 
