@@ -76,7 +76,7 @@ def said_of(records: Iterable[tuple[str, bytes | None, bytes | None]]) -> tuple[
         if topic == topics.FEED_LOG:
             _note(rounds, value or b"")
         elif topic in COMPARED and (record := json.loads(value or b"{}")).get("feed") == FEED:
-            last[topic, (key or b"").decode()] = order_free(topic, record)
+            last[topic, (key or b"").decode()] = order_free(topic, record, mixes=False)
     return last, rounds
 
 

@@ -54,7 +54,7 @@ def replayed(polls: Path) -> Outputs:
 
 def last_order_free(records: Iterable[tuple[str, bytes | None, bytes | None]]) -> Outputs:
     last = {(topic, (key or b"").decode()): value for topic, key, value in records if topic in COMPARED}
-    return {place: order_free(place[0], json.loads(value or b"{}")) for place, value in last.items()}
+    return {place: order_free(place[0], json.loads(value or b"{}"), mixes=False) for place, value in last.items()}
 
 
 @pytest.mark.case("C14")

@@ -80,7 +80,7 @@ def replayed(lines: Iterable[FileLine]) -> Outputs:
         ReplayOptions(document=with_method({"defaults": ORDER_FREE}, NEWEST_METHOD), secret=SECRET.encode()),
         write=keep,
     )
-    return {place: dict(order_free(place[0], json.loads(value))) for place, value in last.items()}
+    return {place: dict(order_free(place[0], json.loads(value), mixes=False)) for place, value in last.items()}
 
 
 def said(served: Service) -> Outputs:
@@ -91,7 +91,7 @@ def said(served: Service) -> Outputs:
         for topic in COMPARED
         for message in read[served.topic(topic)]
     }
-    return {place: dict(order_free(place[0], json.loads(value))) for place, value in last.items()}
+    return {place: dict(order_free(place[0], json.loads(value), mixes=False)) for place, value in last.items()}
 
 
 def pour(served: Service, messages: Iterable[Message]) -> None:

@@ -114,7 +114,7 @@ class Published:
 
 def renamed(topic: str, records: Mapping[str, Mapping[str, Any]], feed: str) -> dict[str, Any]:
     """What is order-free of a topic's records by key, with the feed's name taken off all names."""
-    text = json.dumps({key: order_free(topic, record) for key, record in records.items()}, sort_keys=True)
+    text = json.dumps({key: order_free(topic, record, mixes=False) for key, record in records.items()}, sort_keys=True)
     named: dict[str, Any] = json.loads(text.replace(feed, ""))
     return named
 
