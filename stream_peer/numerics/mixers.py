@@ -154,18 +154,24 @@ _OF_OUTCOME, _ANSWERS_OF_OUTCOME = 2.0, 4.0
 
 
 def _pooled_peers(regrets: FloatArray, counts: FloatArray, mix_regret: FloatArray, resolved: FloatArray) -> FloatArray:
-    """Pooled regrets of reference answers and outcomes together."""
-    return pooled_regrets(regrets + _OF_OUTCOME * mix_regret, counts + _ANSWERS_OF_OUTCOME * resolved, PEER_PRIOR)
+    """Pooled regrets of reference answers and outcomes together.
+
+    For who is above the average, the mean number of answers n̄ takes the place of a smaller own one: so to stay away
+    from hard questions earns nothing, and what was earned fades while others answer.
+    """
+    by_outcomes = _ANSWERS_OF_OUTCOME * resolved
+    earning = np.maximum(counts, np.add.reduce(counts, axis=-1, keepdims=True) / counts.shape[-1]) + by_outcomes
+    return pooled_regrets(regrets + _OF_OUTCOME * mix_regret, counts + by_outcomes, PEER_PRIOR, earning)
 
 
-def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> FloatArray:
+def pooled_regrets(
+    regrets: FloatArray, counts: FloatArray, prior: float, earning: FloatArray | None = None
+) -> FloatArray:
     """Regrets a question above the average of all present, r̄ = ΣR/Σn, shrunk by k questions of an average expert.
 
     ``(R_i - n_i·r̄)/(n_i + k)``, which is ``(R_i + k·r̄)/(n_i + k)`` but for a constant: a regret that nearly everybody
     has a little of costs nobody more for answering more, and somebody new, who begins as an average expert, weighs no
-    more than who has answered well for long. Where it is above 0, the average count n̄ takes the place of a smaller n_i:
-    to stay away from hard questions earns nothing, and what was earned fades while others answer. Nothing is counted
-    yet: all are 0.
+    more than who has answered well for long. Nothing is counted yet: all are 0.
 
     Parameters
     ----------
@@ -173,11 +179,13 @@ def pooled_regrets(regrets: FloatArray, counts: FloatArray, prior: float) -> Flo
         R and n ≥ 0 of those present.
     prior : float
         k > 0, so many questions of an average expert.
+    earning : (..., n) float64, optional
+        What n_i + k has in place of n_i where the regret is above the average.
     """
     answered = np.add.reduce(counts, axis=-1, keepdims=True)
     average = np.add.reduce(regrets, axis=-1, keepdims=True) / np.where(answered > 0.0, answered, 1.0)
-    above, usual = regrets - average * counts, answered / counts.shape[-1]
-    shrunk: FloatArray = above / (np.where(above > 0.0, np.maximum(counts, usual), counts) + prior)
+    above: FloatArray = regrets - average * counts
+    shrunk: FloatArray = above / ((counts if earning is None else np.where(above > 0.0, earning, counts)) + prior)
     return shrunk
 
 

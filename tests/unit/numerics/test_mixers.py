@@ -37,16 +37,38 @@ def test_the_peer_mixer_follows_the_regret_a_question_of_forty_more() -> None:
 
 def test_pooled_regrets_are_those_of_own_questions_and_forty_of_an_average_expert() -> None:
     regrets, counts = np.array([9.0, -3.0, 0.0, 2.0]), np.array([60.0, 40.0, 20.0, 10.0])
-    average, usual = 8.0 / 130.0, 130.0 / 4
+    average = 8.0 / 130.0
 
-    pooled = pooled_regrets(regrets, counts, 40.0, by_peers=True)
+    pooled = pooled_regrets(regrets, counts, 40.0)
+    floored = pooled_regrets(regrets, counts, 40.0, np.maximum(counts, 32.5))
 
-    own = (regrets + 40.0 * average) / (counts + 40.0) - average
-    np.testing.assert_allclose(pooled[:3], own[:3], rtol=1e-12)
-    assert pooled[3] == pytest.approx((2.0 - 10.0 * average) / (usual + 40.0), rel=1e-12)
-    by_outcomes = pooled_regrets(regrets, counts, 10.0, by_peers=False)
-    np.testing.assert_allclose(by_outcomes, (regrets + 10.0 * average) / (counts + 10.0) - average, rtol=1e-12)
-    np.testing.assert_array_equal(pooled_regrets(np.zeros(2), np.zeros(2), 40.0, by_peers=True), np.zeros(2))
+    np.testing.assert_allclose(pooled, (regrets + 40.0 * average) / (counts + 40.0) - average, rtol=1e-12)
+    np.testing.assert_array_equal(floored[:3], pooled[:3])
+    assert floored[3] == pytest.approx((2.0 - 10.0 * average) / (32.5 + 40.0), rel=1e-12)
+    np.testing.assert_array_equal(pooled_regrets(np.zeros(2), np.zeros(2), 40.0), np.zeros(2))
+
+
+def peers(regrets: list[float], counts: list[float]) -> list[float]:
+    """The peer mixer's logarithms of regrets by reference answers alone, at a rate of 1."""
+    nothing = np.zeros(len(counts))
+    answers = -np.array(regrets), np.array(counts)
+    logs = peer_mixer_logs(nothing, nothing, *answers, nominal=0.35, rate=1.0, outcomes=(nothing, nothing))
+    return [float(log) for log in logs]
+
+
+def test_to_stay_away_earns_nothing_by_peers_and_what_was_earned_fades() -> None:
+    """The first two are equally good; the second stays away from the half on which little can be gained."""
+    full, picky, _ = peers([12.0, 10.0, -22.0], [200.0, 100.0, 200.0])
+    later = peers([18.0, 10.0, -28.0], [300.0, 100.0, 300.0])
+
+    assert full > picky > later[1] > 0.0
+    assert later[0] > later[1]
+
+
+def test_a_throwaway_id_is_an_average_expert_and_less_than_one_that_answered_well() -> None:
+    good, _, thrown_away = peers([10.0, -4.0, 0.0], [100.0, 50.0, 0.0])
+
+    assert good > thrown_away == 0.0
 
 
 def test_an_expert_that_answers_much_is_not_charged_for_it_under_pooled_regrets() -> None:
@@ -68,25 +90,6 @@ def test_an_outcome_counts_in_the_peer_mixer_as_five_reference_answers() -> None
     logs = peer_mixer_logs(nothing, nothing, nothing, resolved, nominal=0.35, rate=24.0, outcomes=(regret, resolved))
 
     np.testing.assert_allclose(logs, 24.0 * pooled_regrets(2.0 * regret, 5.0 * resolved, 40.0), rtol=1e-12)
-def test_to_stay_away_earns_nothing_under_pooled_regrets_and_what_was_earned_fades() -> None:
-    """The first two are equally good; the second stays away from the half on which little can be gained."""
-    regrets, counts = np.array([12.0, 10.0, -22.0]), np.array([200.0, 100.0, 200.0])
-    later = pooled_regrets(
-        regrets + np.array([6.0, 0.0, -6.0]), counts + np.array([100.0, 0.0, 100.0]), 40.0, by_peers=True
-    )
-
-    full, picky, _ = pooled_regrets(regrets, counts, 40.0, by_peers=True)
-
-    assert full > picky > later[1] > 0.0
-    assert later[0] > later[1]
-
-
-def test_a_throwaway_id_is_an_average_expert_and_less_than_one_that_answered_well() -> None:
-    regrets, counts = np.array([10.0, -4.0, 0.0]), np.array([100.0, 50.0, 0.0])
-
-    good, _, thrown_away = pooled_regrets(regrets, counts, 40.0, by_peers=True)
-
-    assert good > thrown_away == 0.0
 
 
 def test_pooled_regrets_side_by_side_are_those_of_each_mixer() -> None:
@@ -99,7 +102,7 @@ def test_pooled_regrets_side_by_side_are_those_of_each_mixer() -> None:
     terms = level, slope, answer, counts
     expected = np.exp(peer_mixer_logs(*terms, nominal=0.35, rate=24.0, outcomes=(sums[3], known)))
     np.testing.assert_allclose(peer, expected / expected.sum(), rtol=1e-12)
-    expected = np.exp(20.0 * pooled_regrets(sums[3], known, 10.0, by_peers=False))
+    expected = np.exp(20.0 * pooled_regrets(sums[3], known, 10.0))
     np.testing.assert_allclose(slow, expected / expected.sum(), rtol=1e-12)
 
 
