@@ -155,7 +155,13 @@ def test_what_cannot_be_computed_ends_a_replay_with_its_reason(
 
 
 def test_a_line_that_comes_after_outcomes_is_in_no_score_and_named(capsys: Capture, repository: Path) -> None:
-    said = run(capsys, "replay", str(repository / "tests" / "cases2" / "late-line-after-outcomes.jsonl")).out
+    said = run(
+        capsys,
+        "replay",
+        str(repository / "tests" / "cases2" / "late-line-after-outcomes.jsonl"),
+        "--set",
+        "method_version=1",
+    ).out
 
     assert "  Brier score  mix 0.1495, " in said
     assert "(late-line-after-outcomes.jsonl:16)" in said
