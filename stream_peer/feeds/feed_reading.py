@@ -32,9 +32,13 @@ def read(feed: Feed) -> Reading:
     return reading
 
 
-def trust_of(feed: Feed, reading: Reading) -> Trust:
-    """The state of trust that follows on the present one, and why."""
-    signs = signs_of(feed, reading)
+def trust_of(feed: Feed, reading: Reading, *, guarded: bool = False) -> Trust:
+    """The state of trust that follows on the present one, and why.
+
+    ``guarded``: without the groups that vote once and share one weight, since the guard is on.
+    """
+    is_held = guarded and feed.settings.is_guarded
+    signs = Signs(reading.dependence, reading.ranks) if is_held else signs_of(feed, reading)
     before, evidence = feed.path_state.trust, feed.method.evidence
     return next_trust(before, reading.rates, reading.mean_voters, feed.settings, signs, evidence)
 

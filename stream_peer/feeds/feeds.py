@@ -157,8 +157,9 @@ class Feeds:
         path_state.shrink = next_shrink(path_state.shrink, path_state.trust, feed.method)
         if not feed.method.heeds_trust:
             return reading
+        state = trust_of(feed, reading, guarded=True).state if path_state.groups else path_state.trust
         path_state.peer_prior, path_state.peer_stretch = next_peer_trust(
-            path_state.peer_trust, path_state.trust, reading.agreement, feed.settings.mixer.prior_peer
+            path_state.peer_trust, state, reading.agreement, feed.settings.mixer.prior_peer
         )
         return read(feed)
 

@@ -378,3 +378,14 @@ def test_the_weightless_are_one_voter() -> None:
 
     assert numbers.tolist() == [0, -1, *[numbers[2]] * 2]
     assert numbers[2] > 0
+
+
+def test_copies_that_share_one_vote_do_not_keep_the_peer_mixer_down() -> None:
+    rounds = Attack(300).rounds()
+    guarded, unguarded = (
+        lived(rounds, method_version=2, guard=guard)[0].feeds.by_name["f"].path_state for guard in ("auto", "off")
+    )
+
+    assert (guarded.trust, unguarded.trust) == ("dependent", "dependent")
+    assert (guarded.peer_prior, guarded.peer_stretch) == (2.0, 1.0)
+    assert (unguarded.peer_prior, unguarded.peer_stretch) == (1.0, 0.0)
