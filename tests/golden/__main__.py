@@ -4,9 +4,9 @@
     Folds the lives with COMMIT and with this working tree, on this machine; each with its own ``tests/golden``.
 ``python -m tests.golden fold LIVES TAPES``
     Folds every life in one directory; leaves its tape in the other. This is what ``against`` runs in both trees.
-``python -m tests.golden write``
-    Writes the committed files again: digests and the state. Only where what is published
-    may change, and the comparison has shown how.
+``python -m tests.golden write [--life NAME …]``
+    Writes the committed files again: digests and the state; or the digests of these lives alone. Only where what is
+    published may change, and the comparison has shown how: never of a life of a version of the method that is released.
 """
 
 import argparse
@@ -33,12 +33,13 @@ def main(arguments: Sequence[str]) -> int:
     fold = commands.add_parser("fold", help="fold every life of a directory")
     fold.add_argument("lives", type=Path)
     fold.add_argument("tapes", type=Path)
-    commands.add_parser("write", help="write the committed files again")
+    write = commands.add_parser("write", help="write the committed files again")
+    write.add_argument("--life", action="append", default=[], help="only this one; may be repeated")
     given = parser.parse_args(arguments)
     if given.command == "fold":
         return _fold(given.lives, given.tapes)
     if given.command == "write":
-        return _write()
+        return _write_some(given.life) if given.life else _write()
     return _against(given.base, _chosen(given.life, long=given.long), moments=not given.any_moments)
 
 
@@ -68,6 +69,19 @@ def _write() -> int:
         return 2
     recorded.write({life.name: recorded.record_of(life, stages.fold(life), stages.order_free) for life in made})
     state.write(stages.question_changelogs(random_lives.short()))
+    return 0
+
+
+def _write_some(names: Sequence[str]) -> int:
+    """Write again what is committed of these lives, and leave the others."""
+    made = {
+        life.name: recorded.record_of(life, stages.fold(life), stages.order_free) for life in _chosen(names, long=False)
+    }
+    known = recorded.read()
+    if known.pop("machine") != recorded.machine():
+        _say("the others were recorded on another machine: write them all")
+        return 2
+    recorded.write({**known, **made})
     return 0
 
 

@@ -1,6 +1,7 @@
 """The lives that are folded, by name: of files, of data sets, random ones, and ones of what is rare."""
 
 import gzip
+import json
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
@@ -38,8 +39,31 @@ def lives() -> dict[str, Callable[[], Life]]:
         "edges": rare_lives.edges,
         "import-events": lambda: read_life(IMPORTED),
     }
+    second: dict[str, Callable[[], Life]] = {
+        "second-demo": lambda: _of_file("second-demo", DEMO, {"round_every": "45m", "method_version": 2}),
+        "second-short": lambda: _second("second-short", random_lives.short()),
+        "second-crowd": lambda: _second("second-crowd", rare_lives.crowd()),
+        "raised": lambda: _second("raised", random_lives.random_life("raised", seed=1, questions=240), first=1),
+    }
     variants = {f"variant-{name}": _varied(f"variant-{name}", document) for name, document in RECORDED_VARIANTS.items()}
-    return {**own, **variants}
+    return {**own, **second, **variants}
+
+
+def _second(name: str, life: Life, first: int = 0) -> Life:
+    """A life whose settings, but for so many of the first, state version 2 of the method; others state none."""
+    sent, left = [], first
+    for one in life.sent:
+        event = json.loads(one.value or "{}") if one.topic == "control-events" else {}
+        document = event.get("document") if event.get("type") == "settings" else None
+        if document is None or "cubed" in str(document) or event["hash"] == "00000000":
+            sent.append(one)
+        elif left:
+            left -= 1
+            sent.append(one)
+        else:
+            stated = {**document, "defaults": {"method_version": 2, **document.get("defaults", {})}}
+            sent.append(random_lives.settings_event(one.at, stated, event["event_id"]))
+    return life._replace(name=name, sent=sent)
 
 
 def data_lives(directory: Path) -> dict[str, Callable[[], Life]]:
