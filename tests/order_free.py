@@ -25,7 +25,8 @@ def order_free(topic: str, record: Record, *, mixes: bool = True) -> Record:
     ``mixer``, ``stretch``), and ``mix`` once a question is resolved.
 
     ``mixes``: whether ``mix`` is among them until then, as under version 1 of the method, or with ``mixer.trust_prior:
-    off`` and ``guard: off``. Trust and groups are found along the path of the log.
+    off`` and ``guard: off``. Trust and groups are found along the path of the log. With them go, under version 2, the
+    status and the upper end of the interval of the error rates.
 
     Examples
     --------
@@ -33,6 +34,8 @@ def order_free(topic: str, record: Record, *, mixes: bool = True) -> Record:
     {'feed': 'econ', 'zero': 0.1, 'one': 0.2, 'effective_questions': 80.0}
     """
     kept = _ORDER_FREE[topic](record)
+    if topic == topics.ERROR_RATES and not mixes:
+        return {name: value for name, value in kept.items() if name not in ("status", "high")}
     if mixes or "experts" not in kept:
         return kept
     return {**kept, "experts": [{k: v for k, v in expert.items() if k != "mix"} for expert in kept["experts"]]}
