@@ -372,8 +372,8 @@ def _error_rates(feed: Feed, reading: Reading, trust: Trust, common: dict[str, A
 
 
 def _told_reasons(told: PublishedRates, trust: Trust, rates: Rates, feed: Feed) -> list[str]:
-    if told.by_trust:
-        return [*trust.reasons]
+    if told.by_trust:  # of the newest numbers trust may be another one already, which has no reasons
+        return [*trust.reasons] or [f"the feed's trust is {told.status}"]
     return _rate_reasons(rates, feed) if told.misled is None else [misled_reason(told.misled)]
 
 
