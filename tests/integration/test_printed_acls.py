@@ -20,8 +20,22 @@ pytestmark = pytest.mark.real_kafka
 ADMIN = "admin"
 # A user each, by how the plan titles its rights.
 SECTIONS = {"worker": "# A worker ", "setup": "# A user who runs `topics`", "reader": "# A user who runs `tail`"}
+# In place of kafka-acls.sh: keeps what the shell hands over. Then one Java does it all, which starts in a second.
 TOOL = """#!/bin/sh
-exec java {options} -cp '{class_path}' org.apache.kafka.tools.AclCommand "$@"
+printf '%s\\t' "$@" >> '{typed}'
+echo >> '{typed}'
+"""
+PROGRAM = """
+import java.nio.file.*;
+import org.apache.kafka.common.utils.Exit;
+import org.apache.kafka.tools.AclCommand;
+
+class Typed {
+    public static void main(String[] files) throws Exception {
+        Exit.setExitProcedure((code, message) -> { if (code != 0) Runtime.getRuntime().halt(code); });
+        for (String line : Files.readAllLines(Path.of(files[0]))) AclCommand.main(line.split("\\t"));
+    }
+}
 """
 QUICK = "-Xmx128m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:SharedArchiveFile={archive}"
 LOGIN = "org.apache.kafka.common.security.scram.ScramLoginModule required"
@@ -80,18 +94,18 @@ def give(service: Service, directory: Path) -> None:
     """Type what the plan prints."""
     config = directory / "admin.properties"
     config.write_text(CLIENT.format(login=LOGIN, user=ADMIN, password=PASSWORD, ca=directory / "ca.crt"))
-    tools = directory / "bin"
+    tools, typed = directory / "bin", directory / "typed"
     tools.mkdir()
-    tool = tools / "kafka-acls.sh"
-    jars = fetch_jars(os.environ)
-    options = QUICK.format(archive=jars.archive)
-    tool.write_text(TOOL.format(options=options, class_path=jars.class_path))
-    tool.chmod(0o755)
-    typed = "\n".join(line for user in SECTIONS for line in printed(service, user, config))
+    (tools / "kafka-acls.sh").write_text(TOOL.format(typed=typed))
+    (tools / "kafka-acls.sh").chmod(0o755)
+    (tools / "Typed.java").write_text(PROGRAM)
+    lines = [line for user in SECTIONS for line in printed(service, user, config)]
     environment = {**os.environ, "PATH": f"{tools}:{os.environ['PATH']}"}
-    done = subprocess.run(
-        ["/bin/sh", "-e", "-c", typed], env=environment, capture_output=True, text=True, timeout=300, check=False
-    )
+    subprocess.run(["/bin/sh", "-e", "-c", "\n".join(lines)], env=environment, check=True)
+    assert len(typed.read_text().splitlines()) == len(lines)
+    jars = fetch_jars(os.environ)
+    program = ["java", *QUICK.format(archive=jars.archive).split(), "-cp", jars.class_path, str(tools / "Typed.java")]
+    done = subprocess.run([*program, str(typed)], capture_output=True, text=True, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -124,8 +138,9 @@ def test_with_the_printed_rights_and_no_more_everything_works(secured: Service, 
     run_as("setup", "delete", "twin", "--yes")
     run_as("worker", "repair", "--all")
     secured.settle()
-    answered, _ = secured.workers["w1"].http("/feeds/econ/experts/e1/explain")
-    code = secured.workers["w1"].terminate()
+    worker = secured.workers["w1"]
+    answered, _ = worker.http("/feeds/econ/experts/e1/explain", patience=60.0)
+    code = worker.terminate()
 
     assert before.returncode == 77
     assert "Rights are missing" in before.stderr

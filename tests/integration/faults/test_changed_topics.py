@@ -1,6 +1,7 @@
 """Topics that change while a worker runs: it is told within a minute, and the way back that is named leads back."""
 
 import json
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from kafka.admin import ConfigResource, ConfigResourceType
 from stream_peer.events import topics
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.events import crowd, milliseconds, question
-from tests.integration.support.service import Service, Shape, service
+from tests.integration.support.service import APPLY, Service, Shape, service
 from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.faults]
@@ -79,6 +80,179 @@ def test_changed_settings_and_a_deleted_topic_are_told_and_topics_apply_mends_th
         wait_until(lambda: reason(made) == "", 90, made.logs)
     asked(made, "last", 3)
     assert made.weights("econ")["questions"] == 3
+
+
+LAST_DAY = 24.0 * 30
+WATCHFUL = "tests.integration.support.watchful_worker"
+QUESTION_STATE, FEED_STATE = "question-changelog", "feed-changelog"
+"""The order in which a test deletes inputs and states matters: a state is folded from an input that is still whole."""
+
+
+def physical(made: Service, name: str) -> str:
+    changelogs = {QUESTION_STATE: made.settings.changelog("question"), FEED_STATE: made.settings.changelog("feed")}
+    return changelogs.get(name) or made.topic(name)
+
+
+class Advice:
+    """Does what the product prints, and nothing else."""
+
+    def __init__(self, made: Service) -> None:
+        self._made = made
+
+    def follow(self, message: str) -> None:
+        """Delete what is to be deleted, run the command that is named, and start with the choice that is named."""
+        made, (names, command, choice) = self._made, self._read(message)
+        if names:
+            self._stop()
+            made.reconnect()
+            made.kafka.delete(*names)
+        if command:
+            made.run(*command)
+        self._start(choice)
+
+    def ask(self, name: str, day: int) -> None:
+        """A question opens, is forecast and closes; a worker that ends meanwhile is started again, as it says."""
+        self._made.reconnect()
+        self._made.send([question(name, "econ", 24.0 * day), *crowd(name, 6, 24.0 * day - 1)])
+        self._made.settle(120, self._tend)
+        self._made.tick(milliseconds(24.0 * day + 1))
+        self._made.settle(120, self._tend)
+
+    def _tend(self) -> None:
+        if self._made.workers["w1"].has_ended:
+            self._start("")
+
+    def _read(self, message: str) -> tuple[list[str], list[str], str]:
+        names = re.search(r"delete ((?:\S+, )*?\S+), run `", message)
+        command = re.search(r"run `stream-peer ([^`]+)`", message)
+        choice = re.search(r"on_recreated: (keep)", message)
+        return (
+            names.group(1).split(", ") if names else [],
+            command.group(1).split() if command else [],
+            choice.group(1) if choice else "",
+        )
+
+    def _stop(self) -> None:
+        worker = self._made.workers["w1"]
+        if not worker.has_ended:
+            assert worker.terminate() == 0, worker.said()
+
+    def _start(self, choice: str) -> None:
+        """A worker serves; one that ends says what to do, which is done, once."""
+        made, worker = self._made, self._made.workers["w1"]
+        named = {"STREAM_PEER_ON_RECREATED": choice} if choice else {}
+        if worker.has_ended or choice:
+            self._stop()
+            worker = made.start("w1", WATCHFUL, **named)
+        wait_until(lambda: worker.has_ended or worker.http("/healthz/ready")[0] == 200, 90, made.logs)
+        if worker.has_ended:
+            assert not choice, worker.said()
+            self._start(choice if worker.process.returncode == 70 else self._read(worker.said())[2])
+
+
+@pytest.fixture
+def watched(kafka: KafkaClient, tmp_path: Path) -> Iterator[Service]:
+    with service(kafka, tmp_path, shape=Shape(2, 1), feeds={"econ": {}}) as started:
+        started.run("topics", "apply")
+        started.start("w1", WATCHFUL)
+        started.run(*APPLY)
+        started.wait_configured()
+        started.send([question("open", "econ", LAST_DAY), *crowd("open", 6, 1)])
+        asked(started, "q0", 1)
+        yield started
+
+
+def all_counted(made: Service, questions: int) -> None:
+    """Also the question that was open all the while, after a restart: of what is stored nothing is missing."""
+    made.reconnect()
+    made.run(*APPLY)  # an event of the new control-events: the choice is needed no more
+    assert made.workers["w1"].terminate() == 0, made.logs()
+    made.start("w1", WATCHFUL).wait_ready()
+    made.tick(milliseconds(LAST_DAY + 1))
+    made.settle()
+    assert made.weights("econ")["questions"] == questions + 1
+    assert made.last(topics.PEER_LOSSES, "econ").keys() >= {f"q{questions - 1}", "open"}
+
+
+@pytest.mark.induces("partitions added to every other topic, one kind after the other")
+def test_the_way_back_from_added_partitions_that_is_printed_leads_back_from_each_topic(
+    watched: Service, found: Callable[[str], None]
+) -> None:
+    kinds = (
+        (QUESTION_STATE,),
+        (FEED_STATE,),
+        (topics.WEIGHTS, topics.ERROR_RATES, topics.PEER_LOSSES, topics.DEAD_LETTERS),
+        (topics.CONTROL_EVENTS,),
+        (topics.FEED_LOG,),
+    )
+    advice = Advice(watched)
+    for number, kind in enumerate(kinds, 1):
+        names = [physical(watched, name) for name in kind]
+        with watched.kafka.admin() as admin:
+            admin.create_partitions(dict.fromkeys(names, 3))
+        message = told(watched, names[-1])
+        assert all(name in message for name in names)
+        advice.follow(message)
+        advice.ask(f"q{number}", number + 1)
+    all_counted(watched, len(kinds) + 1)
+    found("each advice followed; no question lost")
+
+
+@pytest.mark.induces("changelogs and outputs deleted under a running worker, one after the other")
+def test_the_way_back_from_deleted_changelogs_and_outputs_that_is_printed_leads_back(
+    watched: Service, found: Callable[[str], None]
+) -> None:
+    kinds = ((QUESTION_STATE,), (FEED_STATE,), topics.OUTPUTS)
+    advice = Advice(watched)
+    for number, kind in enumerate(kinds, 1):
+        names = [physical(watched, name) for name in kind]
+        watched.kafka.delete(*names)
+        message = told(watched, f"{names[0]} is missing")
+        advice.follow(message)
+        advice.ask(f"q{number}", number + 1)
+    all_counted(watched, len(kinds) + 1)
+    found("each advice followed; no question lost")
+
+
+@pytest.mark.induces("retention and compaction of every topic changed under a running worker")
+def test_topics_apply_sets_every_changed_setting_back_while_the_worker_runs(watched: Service) -> None:
+    inputs = [topics.FORECAST_EVENTS, topics.CONTROL_EVENTS, topics.FEED_LOG]
+    changed = {
+        **{physical(watched, name): {"retention.ms": "100000000"} for name in inputs},
+        **{physical(watched, name): {"cleanup.policy": "compact,delete"} for name in (QUESTION_STATE, FEED_STATE)},
+        **{physical(watched, name): {"min.compaction.lag.ms": "0"} for name in topics.KEYED_BY_FEED},
+    }
+    with watched.kafka.admin() as admin:
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, each) for name, each in changed.items()])
+
+    message = told(watched, physical(watched, FEED_STATE))
+    assert all(f"{name} has {next(iter(each))}=" in message for name, each in changed.items())
+    Advice(watched).follow(message)
+    asked(watched, "q1", 2)
+    all_counted(watched, 2)
+
+
+@pytest.mark.induces("partitions added to all topics: feeds move to other topics")
+def test_where_all_topics_have_grown_feeds_move_to_another_prefix_with_all_that_they_know(
+    watched: Service, kafka: KafkaClient, tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    names = [watched.topic(name) for name in topics.ALL]
+    names += [physical(watched, name) for name in (QUESTION_STATE, FEED_STATE)]
+    with kafka.admin() as admin:
+        admin.create_partitions(dict.fromkeys(names, 5))
+    message = told(watched, "another prefix")
+    assert "`stream-peer export` and `stream-peer import`" in message
+    assert watched.workers["w1"].terminate() == 0
+
+    file = str(tmp_path / "econ.feed.gz")
+    watched.run("export", "econ", "--out", file)
+    with service(kafka, tmp_path / "grown", shape=Shape(5, 5), feeds={"econ": {}}) as grown:
+        grown.set_up()
+        grown.run("import", file)
+        grown.settle()
+        asked(grown, "q1", 2)
+        all_counted(grown, 2)
+    found("exported from the grown topics, imported under another prefix; no question lost")
 
 
 def altered(made: Service, topic: str) -> None:

@@ -1,15 +1,17 @@
-"""Changelogs that brokers compact all the time, while workers are killed: what is left of them is enough."""
+"""Changelogs that brokers compact all the time, or empty: what is left of them is enough, or is missed at the start."""
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 import pytest
 from kafka.admin import ConfigResource, ConfigResourceType
 
-from tests.integration.support.brokers import Rung, RunningBroker
-from tests.integration.support.client import KafkaClient
-from tests.integration.support.kafka_broker import COMPACT_SOON, KafkaBroker
+from stream_peer.events import topics
+from tests.integration.support.brokers import Rung, RunningBroker, own_broker
+from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.events import crowd, milliseconds, question
+from tests.integration.support.kafka_broker import COMPACT_SOON
 from tests.integration.support.load import Load
 from tests.integration.support.recount import Recount
 from tests.integration.support.service import APPLY, Service, Shape, service
@@ -28,11 +30,27 @@ AT_ONCE = {
 UNCHECKED = "tests.integration.support.unchecked_worker"
 
 
+@pytest.fixture(scope="module")
+def compacting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaClient]:
+    with own_broker(tmp_path_factory.mktemp("compacting") / "kafka", config=COMPACT_SOON) as broker:
+        yield KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS))
+
+
+def changelogs(made: Service) -> list[str]:
+    return [made.settings.changelog("question"), made.settings.changelog("feed")]
+
+
+def alter(made: Service, configs: Mapping[str, str]) -> None:
+    """Change the settings of both changelogs."""
+    with made.kafka.admin() as admin:
+        for topic in changelogs(made):
+            admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, dict(configs))])
+
+
 def left(made: Service) -> float:
     """Of all records that were written to the changelogs, the share that is still there."""
-    topics = [made.settings.changelog(stage) for stage in ("question", "feed")]
-    written = sum(end for topic in topics for end in made.kafka.end_offsets(topic).values())
-    return sum(len(made.kafka.read_all(topic)) for topic in topics) / written
+    written = sum(end for topic in changelogs(made) for end in made.kafka.end_offsets(topic).values())
+    return sum(len(made.kafka.read_all(topic)) for topic in changelogs(made)) / written
 
 
 def start(made: Service, name: str) -> None:
@@ -41,15 +59,12 @@ def start(made: Service, name: str) -> None:
 
 @pytest.mark.induces("changelogs compacted under way, 6 kills -9 of two workers")
 def test_from_changelogs_that_are_compacted_under_way_killed_workers_go_on_exactly(
-    own_kafka: Callable[[Mapping[str, str]], KafkaBroker], tmp_path: Path, found: Callable[[str], None]
+    compacting: KafkaClient, tmp_path: Path, found: Callable[[str], None]
 ) -> None:
-    client, choose = KafkaClient(RunningBroker(own_kafka(COMPACT_SOON).bootstrap, Rung.JARS)), random.Random(35)
-    with service(client, tmp_path, shape=Shape(2, 1), session="20s", rebalance_timeout="20s") as made:
+    choose = random.Random(35)
+    with service(compacting, tmp_path, shape=Shape(2, 1), session="20s", rebalance_timeout="20s") as made:
         made.run("topics", "apply")
-        with client.admin() as admin:
-            for stage in ("question", "feed"):
-                topic = made.settings.changelog(stage)
-                admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, topic, AT_ONCE)])
+        alter(made, AT_ONCE)
         for name in "ab":
             start(made, name)
         made.run(*APPLY)
@@ -72,3 +87,66 @@ def test_from_changelogs_that_are_compacted_under_way_killed_workers_go_on_exact
             f"{load.sent} events, none lost, none doubled, none different; {recount.repeats} repeats, byte-equal; "
             f"{share:.0%} of the state records left"
         )
+
+
+ENDS_NOWHERE = b"0/nothing"
+READY_SECONDS = 30.0
+
+
+def asked(made: Service, day: int) -> None:
+    """A question opens, is forecast and closes."""
+    made.send([question(f"q{day}", "econ", 24.0 * day), *crowd(f"q{day}", 6, 24.0 * day - 1)])
+    made.settle()
+    made.tick(milliseconds(24.0 * day + 1))
+    made.settle()
+
+
+def cut_at_the_end(made: Service) -> None:
+    """The last records of both changelogs are compacted away; behind them is an aborted transaction."""
+    alter(made, AT_ONCE)
+    for topic in changelogs(made):
+        end = made.kafka.end_offsets(topic)
+        made.kafka.produce(topic, [Message(ENDS_NOWHERE, None, partition) for partition in end])
+
+        def is_gone(topic: str = topic, last: Mapping[int, int] = end) -> bool:
+            made.kafka.abort(topic, [Message(ENDS_NOWHERE, b"", partition) for partition in last])  # it rolls segments
+            return all(message.offset != last[message.partition or 0] for message in made.kafka.read_all(topic))
+
+        wait_until(is_gone, 60, f"the last record of {topic} was never compacted away", every=0.5)
+
+
+def emptied(made: Service) -> None:
+    """Retention deletes all of both changelogs."""
+    alter(made, {"cleanup.policy": "delete", "retention.ms": "1"})
+    for topic in changelogs(made):
+        wait_until(lambda topic=topic: not made.kafka.read_all(topic), 60, f"{topic} was never emptied", every=0.5)  # type: ignore[misc]
+    alter(made, {"cleanup.policy": "compact"})
+
+
+@pytest.mark.case("C32")
+@pytest.mark.induces("changelogs that are empty, end in offsets without records, or were emptied")
+def test_a_changelog_that_is_empty_or_lost_its_last_offsets_holds_nobody_up_and_an_emptied_one_is_missed(
+    compacting: KafkaClient, tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    with service(compacting, tmp_path, shape=Shape(2, 1)) as made:
+        made.run("topics", "apply")
+        made.start().wait_ready(READY_SECONDS)
+        made.run(*APPLY)
+        made.wait_configured()
+        asked(made, 1)
+        made.workers["w1"].terminate()
+        cut_at_the_end(made)
+        made.start("w1", UNCHECKED).wait_ready(READY_SECONDS)
+        asked(made, 2)
+        made.workers["w1"].terminate()
+        emptied(made)
+
+        refused = made.start("w1", UNCHECKED)
+        assert refused.process.wait(60) == 78
+        assert "holds no state, though its group has read" in refused.said()
+        made.start("w1", UNCHECKED, STREAM_PEER_ON_RECREATED="keep").wait_ready(READY_SECONDS)
+        asked(made, 3)
+
+        assert set(made.last(topics.PEER_LOSSES, "econ")) == {"q1", "q2", "q3"}
+        assert made.weights("econ")["questions"] == 3
+        found("ready within 30 s, or 78 and the reason; 3 of 3 questions count")

@@ -42,8 +42,8 @@ def before_settings(made: Service) -> str:
 
 
 @pytest.fixture(scope="module")
-def untouched(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Any]]:
-    yield from untouched_end(kafka, tmp_path_factory)
+def untouched() -> dict[str, Any]:
+    return untouched_end()
 
 
 @pytest.fixture

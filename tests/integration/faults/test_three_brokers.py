@@ -1,7 +1,9 @@
-"""Three brokers, of which one is killed or frozen under load: with the settings as shipped no worker ends."""
+"""Three brokers. One is killed or frozen under load: with the settings as shipped no worker ends. Two are dead."""
 
 import os
+import re
 from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from time import sleep
 from typing import Any, NamedTuple
@@ -12,7 +14,7 @@ from stream_peer.events import topics
 from stream_peer.settings.process import Settings
 from tests.integration.support.brokers import Rung, RunningBroker
 from tests.integration.support.client import KafkaClient
-from tests.integration.support.kafka_broker import KafkaCluster, prepare
+from tests.integration.support.kafka_broker import KafkaBroker, KafkaCluster, prepare
 from tests.integration.support.kafka_jars import fetch_jars
 from tests.integration.support.load import Load
 from tests.integration.support.recount import Recount
@@ -24,6 +26,7 @@ pytestmark = [pytest.mark.slow, pytest.mark.real_kafka, pytest.mark.faults]
 DEADLINES = ("session", "rebalance_timeout", "shutdown_deadline", "broker_patience")
 AS_SHIPPED = {name: getattr(Settings(), name) for name in DEADLINES}
 FREEZE = 10.0
+SENTENCE = re.compile(r"stream-peer: Brokers were awaited for 30 s: The brokers at .* do not answer")
 
 
 class Place(NamedTuple):
@@ -33,11 +36,11 @@ class Place(NamedTuple):
     replicas: set[int]
 
 
-@pytest.fixture
-def cluster(tmp_path: Path) -> Iterator[KafkaCluster]:
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaCluster]:
     jars = fetch_jars(os.environ)
     prepare(jars)
-    with KafkaCluster(jars, tmp_path / "cluster") as started:
+    with KafkaCluster(jars, tmp_path_factory.mktemp("cluster")) as started:
         yield started
 
 
@@ -116,3 +119,26 @@ def test_when_a_leader_is_frozen_no_worker_ends_and_nothing_is_lost(
         goes_on(made, topic, without=0)
         whole(made, topic)
     checked(made, load, workers, found)
+
+
+@pytest.mark.induces("3 brokers: 2 dead when a worker starts, for longer than its patience, then for less")
+def test_a_worker_that_starts_with_two_of_three_brokers_dead_waits_as_long_as_its_patience_says(
+    cluster: KafkaCluster, made: Service, found: Callable[[str], None]
+) -> None:
+    for name in list(made.workers):
+        assert made.workers.pop(name).terminate() == 0
+    dead = list(cluster.nodes.values())[1:]
+    for node in dead:
+        node.kill()
+    with ThreadPoolExecutor() as pool:
+        ended = pool.submit(made.command, "worker", STREAM_PEER_BROKER_PATIENCE="30s")
+        waiting = made.start("waits", STREAM_PEER_BROKER_PATIENCE="300s")
+        refused = ended.result()
+        assert not waiting.has_ended, waiting.said()
+        list(pool.map(KafkaBroker.start, dead))
+    waiting.wait_ready(120)
+
+    assert refused.returncode == 69
+    assert SENTENCE.search(refused.stderr), refused.stderr
+    assert not {"worker_starts", "Traceback"} & set(refused.stderr.split())
+    found("69 within the patience; the other worker goes on when brokers are back")

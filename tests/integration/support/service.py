@@ -86,10 +86,10 @@ class Worker:
             log.seek(self._from)
             return log.read().decode(errors="replace")
 
-    def http(self, path: str) -> tuple[int, str]:
-        """Status and body of its HTTP server's answer; (0, why) if there is none."""
+    def http(self, path: str, patience: float = 5.0) -> tuple[int, str]:
+        """Status and body of its HTTP server's answer; (0, why) if there is none within so many seconds."""
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=patience) as answer:
                 return answer.status, answer.read().decode()
         except urllib.error.HTTPError as refused:
             with refused:
