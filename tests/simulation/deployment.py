@@ -29,6 +29,7 @@ SECRET = b"simulated"
 _REST_SECONDS = 240.0  # without faults, for everything to be folded, published and made durable
 _QUIET_SECONDS = 10.0  # at the end, in which what comes late comes, and idle owners look for it
 _LAG_SECONDS = 20.0  # of compaction and retention; longer than a process that was thought dead may still write
+_UNTOLD_SECONDS = 1.0
 _ARRIVED_SECONDS = 4.0  # after which nothing of a killed process is on its way any more
 _ROOM = 30  # records that wait in memory at most, besides one fetch: few enough to be reached
 _LOOK_SECONDS = 2.0  # between two looks of an idle owner at the end of its changelog
@@ -211,8 +212,8 @@ class Deployment:
             elif moment == "a heartbeat is under way":
                 worker.sender.strike = strike
                 worker.sender.is_time = lambda _: any(consumer.beats for consumer in worker.consumers)
-            elif moment == "a fencing token is written":
-                worker.runtime.named = lambda: worker.process.strike_after(fault.steps // 4, strike)
+            elif moment == "fencing tokens are written":
+                worker.consumers[fault.steps // 4 % 2].strike = strike
                 self._rebalance(fault)
             else:
                 worker.process.strike_after(fault.steps, strike)
@@ -223,6 +224,8 @@ class Deployment:
 
     def _freeze(self, fault: Fault, _number: int, worker: Worker) -> None:
         self.broker.note(f"{worker.process.name} freezes")
+        if moment_of(fault) == "fencing tokens are written":  # it goes on with its recovery, and no heartbeat tells it
+            self.broker.cut_off[worker.process.name] = self.loop.now + fault.seconds + _UNTOLD_SECONDS
         worker.process.freeze()
         self.loop.later(fault.seconds, self._thaw, worker.process)
 

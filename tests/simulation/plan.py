@@ -81,7 +81,7 @@ class Fault(NamedTuple):
     seconds: float
 
 
-FREEZES = ("between awaits", "a producer sends", "a fencing token is written", "a heartbeat is under way")
+FREEZES = ("between awaits", "a producer sends", "fencing tokens are written", "a heartbeat is under way")
 """Of a worker that freezes: at which moment; by its steps."""
 
 

@@ -43,16 +43,11 @@ _DEADLINES = Deadlines(silence=SESSION_SECONDS / 2, shutdown=20.0, broker=60.0)
 
 
 class Runtime:
-    """The clock and the ids of a process.
-
-    ``ahead``: by how many milliseconds its time of day is wrong. ``named``: called once, before a fencing token is
-    written.
-    """
+    """The clock and the ids of a process. ``ahead``: by how many milliseconds its time of day is wrong."""
 
     def __init__(self, process: Process) -> None:
         self._process = process
         self.ahead = 0
-        self.named: Callable[[], None] | None = None
         self._ids = 0
 
     def now(self) -> float:
@@ -63,9 +58,6 @@ class Runtime:
 
     def fresh_id(self) -> str:
         self._ids += 1
-        if self.named is not None:
-            named, self.named = self.named, None
-            named()
         return f"{self._process.name}.{self._ids}"
 
     async def aside(self, work: Callable[[], T]) -> T:
@@ -230,6 +222,7 @@ class Consumer:
         self._broker, self._process, self._group, self._ownership = broker, process, group, ownership
         self._watch, self._lease = watch, lease
         self.beats = False  # a heartbeat is under way
+        self.strike: Callable[[], None] | None = None  # called once: its fencing tokens are written, nothing is read
         self._generation = NO_TERM
         self._terms, self._is_settled = 0, False
         lease.follow(lambda: self._generation)
@@ -407,6 +400,10 @@ class Consumer:
             self._ownership.failed(error)
 
     async def _recover(self) -> None:
+        if self.strike is not None:
+            strike, self.strike = self.strike, None
+            strike()
+            await asyncio.sleep(0)
         for stage in self._ownership.stages.values():
             changelog = stage.input.changelog
             for partition in stage.assigned(self._assignment) if changelog else ():

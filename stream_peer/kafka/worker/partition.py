@@ -102,6 +102,8 @@ class OwnedPartition:
         self._slices = 0
         self._audits = Audits(self.tp.partition, self._now)
         self._looks_at = self._now() + LOOK_SECONDS
+        self._look: asyncio.Task[None] | None = None
+        self._changelog_end: int | None = None
         self._stopped = False
         self._rested = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -122,8 +124,9 @@ class OwnedPartition:
         self._context.observer.released(self.stage_name, self.tp.partition)
 
     def _halt(self) -> None:
-        if self._task is not None:
-            self._task.cancel()
+        for task in (self._task, self._look):
+            if task is not None:
+                task.cancel()
         self._gaps.stop()
         self._stopped = True
         self._inbox.stop()
@@ -283,14 +286,26 @@ class OwnedPartition:
             self._take_note_of_lost(lost)
         if self._checkpoint_due() and not self._stopped:
             await self._checkpoint()
-        if self._writer is not None and not (self._inbox or self._draining()) and self._now() >= self._looks_at:
+        if self._writer is not None and not self._stopped:
             await self._look_behind(self._writer)
 
     async def _look_behind(self, writer: StateWriter) -> None:
-        """Look whether a former owner's record came late to the changelog: between appends nothing else shows it."""
-        self._looks_at = self._now() + LOOK_SECONDS
+        """Look whether a former owner's record came late to the changelog: between appends nothing else shows it.
+
+        The broker is asked in the background: its answer waits for fetches under way.
+        """
+        if (end := self._changelog_end) is not None:
+            self._changelog_end = None
+            await writer.look_behind(self.tp.partition, end, self._context)
+        if not (self._inbox or self._draining()) and self._now() >= self._looks_at:
+            self._looks_at = self._now() + LOOK_SECONDS
+            self._look = self._context.start(lambda: self._find_end(writer))
+
+    async def _find_end(self, writer: StateWriter) -> None:
         end = await self._source.end_now(TopicPartition(writer.topic, self.tp.partition))
-        await writer.look_behind(self.tp.partition, end, self._context)
+        if end > writer.rows.expected:
+            self._changelog_end = end
+            self._wake()
 
     def _take_note_of_lost(self, records: int) -> None:
         """Let the state cover the records that are gone: the next owner of the partition does not report them again."""
