@@ -9,7 +9,7 @@ import msgspec
 
 from stream_peer.errors import StateError
 from stream_peer.events import topics
-from stream_peer.events.feed_log import read_feed_log
+from stream_peer.events.feed_log import FeedChanged, read_feed_log
 from stream_peer.feeds.outputs import newest_outputs
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.port import TopicPartition
@@ -23,6 +23,10 @@ from tests.simulation.plan import CHANGELOGS, SMALL
 
 class _Revision(msgspec.Struct):
     revision: int
+    feed: str
+
+
+_decode_revision = msgspec.json.Decoder(_Revision).decode
 
 
 def problems(deployment: Deployment) -> Iterator[str]:
@@ -122,18 +126,22 @@ class _Said:
         self.revisions: dict[tuple[str, bytes | None, int], set[bytes]] = {}
         self.last: dict[tuple[str, bytes | None], set[bytes | None]] = {}
         self.ended: set[tuple[str, bytes | None]] = set()
+        self._places: dict[str, set[tuple[str, bytes | None]]] = {}
         for number, record in enumerate(log, 1):
             effects = Effects()
             before = log[:number]
+            feeds = set(self.stage.feeds.by_name)
             pump(fold_and_publish(self.stage, record, effects, always=True), lambda _: before)  # noqa: B023 - at once
+            for name in feeds.difference(self.stage.feeds.by_name):
+                said = self._places.pop(name, set())
+                if isinstance(read_feed_log(record.value), FeedChanged):  # else its last question left it
+                    self.ended |= said
             for output in effects.outputs:
                 if output.topic == topics.DEAD_LETTERS:
                     refused.outputs.append(output)
                 elif output.topic != topics.FEED_LOG:
                     self._take(output)
                     self.last[output.topic, output.key] = {output.value}
-                    if output.value is None:
-                        self.ended.add((output.topic, output.key))
             self._take_shown(record)
 
     def publishes(self, topic: str, key: bytes | None, value: bytes | None) -> bool:
@@ -163,8 +171,9 @@ class _Said:
 
     def _take(self, output: Output) -> None:
         if output.value is not None:
-            place = output.topic, output.key, _revision(output.value)
-            self.revisions.setdefault(place, set()).add(output.value)
+            said = _decode_revision(output.value)
+            self.revisions.setdefault((output.topic, output.key, said.revision), set()).add(output.value)
+            self._places.setdefault(said.feed, set()).add((output.topic, output.key))
 
 
 def _begun_again(saids: Sequence[_Said]) -> set[tuple[str, bytes | None]]:
@@ -180,9 +189,9 @@ def _of_feed_stage(
     said: _Said, published: Sequence[Output], begun_again: Set[tuple[str, bytes | None]]
 ) -> Iterator[str]:
     for output in published:
-        if output.value is None or msgspec.json.decode(output.value)["feed"] not in said.stage.feeds.by_name:
+        if output.value is None or (found := _decode_revision(output.value)).feed not in said.stage.feeds.by_name:
             continue
-        revision = _revision(output.value)
+        revision = found.revision
         known = said.revisions.get((output.topic, output.key, revision))
         if known is None:
             yield f"{output.topic} {output.key!r}: revision {revision} follows from no log"
@@ -194,10 +203,6 @@ def _of_feed_stage(
             continue
         if all(said.publishes(topic, key, value) for value in values):
             yield f"{topic} {key!r}: its last record is not that of its newest revision"
-
-
-def _revision(value: bytes) -> int:
-    return msgspec.json.decode(value, type=_Revision).revision
 
 
 def _published(deployment: Deployment) -> list[Output]:

@@ -11,6 +11,8 @@ from tests.simulation.plan import plan_of
 from tests.simulation.simulate import carry_out, shrunk, simulate
 
 SEEDS = range(60)
+OTHER_SEEDS = range(100)
+"""A change of the mechanism may let another seed find a mutant first."""
 
 
 @pytest.mark.parametrize("seed", SEEDS)
@@ -21,9 +23,12 @@ def test_a_deployment_ends_as_the_bare_folds_of_its_logs_do_whatever_breaks(seed
 
 @pytest.mark.parametrize(("mutant", "seed"), FOUND_BY.items())
 def test_a_broken_mechanism_is_found(mutant: str, seed: int) -> None:
-    assert simulate(seed, mutant).problems
-    if mutant in SECOND:
-        assert not simulate(seed, UNLEASED).problems
+    assert any(finds(mutant, other) for other in (seed, *OTHER_SEEDS))
+
+
+def finds(mutant: str, seed: int) -> bool:
+    """Whether it is the mutant that a seed finds."""
+    return bool(simulate(seed, mutant).problems) and not (mutant in SECOND and simulate(seed, UNLEASED).problems)
 
 
 @pytest.mark.parametrize("mutant", HARMLESS)
