@@ -43,7 +43,8 @@ def problems(deployment: Deployment) -> Iterator[str]:
     for partition in range(deployment.plan.feed_log_partitions):
         log = _log(deployment, topics.FEED_LOG, partition)
         saids.append(_Said(log, deployment.feed_stage(partition), refused))
-        yield from _state(deployment, topics.FEED_LOG, partition, saids[-1].stage, log)
+        end = log[-1].offset if log else -1
+        yield from _state(deployment, TopicPartition(topics.FEED_LOG, partition), saids[-1].stage, end)
     for said in saids:
         yield from _of_feed_stage(said, published, _begun_again(saids))
     yield from _of_dead_letters(deployment, refused)
@@ -75,7 +76,8 @@ def _of_question_stage(deployment: Deployment, partition: int, refused: Effects)
         yield f"question partition {partition}: {len(lost)} records are not in the feed-log: {lost[0]!r}"
     if foreign := [value for value in written if value not in allowed]:
         yield f"question partition {partition}: {len(foreign)} records in the feed-log are wrong: {foreign[0]!r}"
-    yield from _state(deployment, topics.FORECAST_EVENTS, partition, stage, whole)
+    end = max(whole[-1].offset if whole else -1, gone.stop - 1)
+    yield from _state(deployment, TopicPartition(topics.FORECAST_EVENTS, partition), stage, end)
 
 
 def _to_feed_log(effects: Effects) -> list[bytes | None]:
@@ -214,28 +216,25 @@ def _published(deployment: Deployment) -> list[Output]:
     return found
 
 
-def _state(
-    deployment: Deployment, topic: str, partition: int, stage: FeedStage | QuestionStage, log: Sequence[LogRecord]
-) -> Iterator[str]:
+def _state(deployment: Deployment, tp: TopicPartition, stage: FeedStage | QuestionStage, end: int) -> Iterator[str]:
     """The durable state is that of the bare fold, and covers the whole log."""
     reader = ChangelogReader()
-    for record in deployment.broker.logs[TopicPartition(CHANGELOGS[topic], partition)].records:
+    for record in deployment.broker.logs[TopicPartition(CHANGELOGS[tp.topic], tp.partition)].records:
         reader.add(record.offset, record.key or b"", record.value)
     try:
         found = reader.recovered()
     except StateError as error:
-        yield f"{topic}-{partition}: the durable state cannot be read: {error}"
+        yield f"{tp.topic}-{tp.partition}: the durable state cannot be read: {error}"
         return
     snapshot, scrubbed = stage.snapshot(), stage.snapshot()  # the second without erased ids
-    end = log[-1].offset if log else -1
     if found.applied != end:
-        yield f"{topic}-{partition}: durable state covers {found.applied}, and the log ends with {end}"
-    elif log and found.head is not None:
+        yield f"{tp.topic}-{tp.partition}: durable state covers {found.applied}, and the log ends with {end}"
+    elif found.head is not None:
         schema, facts = _facts(found.head)
         if facts not in (_facts(snapshot.head)[1], _facts(scrubbed.head)[1]):
-            yield f"{topic}-{partition}: the durable head is not that of the log"
+            yield f"{tp.topic}-{tp.partition}: the durable head is not that of the log"
         elif _lasting(found.entries) != _lasting(deployment.stored_by(schema, snapshot.entries)):
-            yield f"{topic}-{partition}: the durable state is not that of the log"
+            yield f"{tp.topic}-{tp.partition}: the durable state is not that of the log"
 
 
 def _lasting(entries: Mapping[bytes, bytes | None]) -> dict[bytes, bytes]:
