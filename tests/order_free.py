@@ -36,7 +36,7 @@ def order_free(topic: str, record: Record, *, mixes: bool = True) -> Record:
     kept = _ORDER_FREE[topic](record)
     if topic == topics.ERROR_RATES and not mixes:
         return {name: value for name, value in kept.items() if name not in ("status", "high")}
-    if mixes or "experts" not in kept:
+    if mixes or topic != topics.WEIGHTS:
         return kept
     return {**kept, "experts": [{k: v for k, v in expert.items() if k != "mix"} for expert in kept["experts"]]}
 
