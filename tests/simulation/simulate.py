@@ -43,8 +43,13 @@ def simulate(seed: int, mutant: str | None = None) -> Result:
 
 def carry_out(plan: Plan, mutant: str | None = None) -> Result:
     """Run a plan, and judge what it left."""
+    with _alone():
+        return _judged(plan, mutant)  # nothing refers to its processes when what is left of them is collected
+
+
+def _judged(plan: Plan, mutant: str | None) -> Result:
     began = time.process_time()
-    with _alone(), Deployment(plan) as deployment:
+    with Deployment(plan) as deployment:
         with mutated(mutant):
             rests = deployment.run()
         found = list(problems(deployment)) if rests else ["it does not come to rest"]
