@@ -17,7 +17,7 @@ EVENLY = 20
 
 # --- C16: many accounts, one mind ---
 
-GUARDS: dict[str, dict[str, Any]] = {"off": {}, "on": {"guard": "on"}}
+GUARDS: dict[str, dict[str, Any]] = {guard: {"guard": guard} for guard in ("off", "on")}
 LIKENESS = {"exact": 0.0, "alike": 0.01}
 """And how often an account says the opposite of the others of its kind."""
 INDEPENDENT = [f"e{number}" for number in range(4)]

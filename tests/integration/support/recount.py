@@ -191,7 +191,8 @@ class Recount:
                 if feeds:
                     stage.publish(effects)
             stage.publish(effects)
-            made.update(_published(output) for output in effects.outputs if output.topic != topics.DEAD_LETTERS)
+            said_here = (o for o in effects.outputs if o.topic != topics.DEAD_LETTERS and o.value is not None)
+            made.update(map(_published, said_here))
             assert stage.agrees()
             state = stage.snapshot()
             self._check_state("feed", partition, dict(state.entries), state.head)
@@ -201,6 +202,8 @@ class Recount:
         outputs: dict[Published, bytes] = {}
         for topic in (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION):
             for message in self._service.read(topic):
+                if message.value is None:  # of a feed or a question that ended
+                    continue
                 place, value = _published(Output(topic, message.key, message.value, 0))
                 assert message.headers == output_headers(_head(value).settings), f"{place} has other headers"
                 assert outputs.setdefault(place, value) == value, f"{place} was published in two ways"
