@@ -4,8 +4,9 @@
 - `cross_agreement`: of one round, how the mix and the plain mean agree with those who did not make them
 - `peer_stretch`: how much too timid the mixed forecast is, if experts err independently
 
-With y the outcome, c_i = p_i - ½, and experts who err independently, E[c_i·c_j] = a_i·a_j/4 of any two of them, where
-a_i = E[c_i | y = 1] - E[c_i | y = 0]. So products of different experts tell how far forecasts go with the outcome.
+With y the outcome, π the share of y = 1, c_i = p_i - ½, and experts who err independently, any two of them have
+E[c_i·c_j] = E[c_i]·E[c_j] + π(1-π)·a_i·a_j, where a_i = E[c_i | y = 1] - E[c_i | y = 0]. So products of different
+experts tell how far forecasts go with the outcome.
 """
 
 import math
@@ -101,17 +102,20 @@ def cross_agreement(forecasts: FloatArray, weights: FloatArray, teams: IntArray 
 _SURE_FROM, _SURE_WITHIN = 1.0, 2.0
 
 
-@checked(pair=NUMBER, pair2=AT_LEAST_0)
-def agreement_evidence(pair: float, pair2: float) -> float:
+@checked(pair=NUMBER, pair2=AT_LEAST_0, by_chance=AT_LEAST_0)
+def agreement_evidence(pair: float, pair2: float, by_chance: float) -> float:
     """How sure it is that votes agree more than by chance.
 
-    ``clip((z-1)/2, 0, 1)``, z = Σx/√Σx², x the mean product of the votes of two experts in a question. Where votes are
-    coins, z is like a normal number, and where experts know something it exceeds 3 after some tens of questions.
+    ``clip((z-1)/2, 0, 1)``, z = (Σx - Σm²)/√Σx², x the mean product of the votes of two experts in a question, m the
+    mean vote of all questions: coins that say yes as often agree by m². Where votes are coins, fair or not, z is like a
+    normal number, and where experts know something it exceeds 3 after some tens of questions.
 
     Parameters
     ----------
     pair, pair2 : float
         Σx and Σx² ≥ 0.
+    by_chance : float
+        Σm² ≥ 0.
 
     Returns
     -------
@@ -120,10 +124,10 @@ def agreement_evidence(pair: float, pair2: float) -> float:
 
     Examples
     --------
-    >>> agreement_evidence(10.0, 4.0), agreement_evidence(4.0, 4.0), agreement_evidence(0.0, 0.0)
+    >>> agreement_evidence(10.0, 4.0, 0.0), agreement_evidence(10.0, 4.0, 6.0), agreement_evidence(0.0, 0.0, 0.0)
     (1.0, 0.5, 0.0)
     """
-    z = pair / math.sqrt(pair2) if pair2 > 0.0 else 0.0
+    z = (pair - by_chance) / math.sqrt(pair2) if pair2 > 0.0 else 0.0
     return min(max((z - _SURE_FROM) / _SURE_WITHIN, 0.0), 1.0)
 
 
@@ -131,13 +135,15 @@ _SHRINKAGE = 5.0
 _BOLDEST = 1.0
 
 
-@checked(rounds=AT_LEAST_0, level=NUMBER, cross=NUMBER, square=AT_LEAST_0)
-def peer_stretch(rounds: float, level: float, cross: float, square: float) -> float:
+@checked(rounds=AT_LEAST_0, level=NUMBER, cross=NUMBER, square=AT_LEAST_0, centre=NUMBER, told=NUMBER)
+def peer_stretch(rounds: float, level: float, cross: float, square: float, centre: float, told: float) -> float:
     """How much too timid the mixed forecast is, by the agreement of experts who err independently.
 
-    The best factor in ``½ + (1+β)(f - ½)`` is Σ(y-½)(f-½)/Σ(f-½)² - 1. Without outcomes ``Σcross/(2√mean(level))``
-    takes the place of its numerator: the mix agrees with the other experts as it does with the outcome, times their own
-    agreement with the outcome. β is shrunk like `stretch_factor`, by 5, and clipped to [0, 1].
+    The best factor in ``½ + (1+β)(f - ½)`` is Σ(y-½)(f-½)/Σ(f-½)² - 1. Without outcomes its numerator is, a question,
+    ``c̄·f̄ + √(¼-c̄²)·(cross - c̄·f̄)/√(level - c̄²)``, with c̄ and f̄ the means of b - ½ and f - ½: the mix goes with the
+    other experts as it goes with the outcome, times how far they go with the outcome themselves. ½ + c̄ stands for the
+    share of questions with the outcome 1, as experts say it who are calibrated on average. β is shrunk like
+    `stretch_factor`, by 5, and clipped to [0, 1].
 
     Parameters
     ----------
@@ -147,20 +153,27 @@ def peer_stretch(rounds: float, level: float, cross: float, square: float) -> fl
         Sums of those of `CrossAgreement`.
     square : float
         Σ(f-½)² ≥ 0, f the mix as published.
+    centre, told : float
+        Σ(b-½), b the plain mean, and Σ(f-½).
 
     Returns
     -------
     float
-        β, in [0, 1]; 0 where experts do not agree.
+        β, in [0, 1]; 0 where experts do not agree more than by what all say always.
 
     Examples
     --------
-    >>> round(peer_stretch(100.0, 4.0, 4.0, 4.0), 4)
+    >>> round(peer_stretch(100.0, 4.0, 4.0, 4.0, 0.0, 0.0), 4)
     0.6667
-    >>> peer_stretch(100.0, -1.0, 4.0, 4.0), peer_stretch(0.0, 0.0, 0.0, 0.0)
+    >>> peer_stretch(100.0, 4.0, 4.0, 4.0, 20.0, 20.0), peer_stretch(0.0, 0.0, 0.0, 0.0, 0.0, 0.0)
     (0.0, 0.0)
     """
-    if level <= 0.0 or rounds <= 0.0:
+    if rounds <= 0.0:
         return 0.0
-    with_outcome = cross / (2.0 * math.sqrt(level / rounds))
+    own, mixed = centre / rounds, told / rounds
+    shared = level / rounds - own * own
+    if shared <= 0.0:
+        return 0.0
+    apart = math.sqrt(max(0.25 - own * own, 0.0) / shared) * (cross / rounds - own * mixed)
+    with_outcome = rounds * (own * mixed + apart)
     return min(max((with_outcome - square) / (square + _SHRINKAGE), 0.0), _BOLDEST)

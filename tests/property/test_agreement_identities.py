@@ -51,11 +51,14 @@ def test_yes_and_no_may_change_places(crowd: list[tuple[float, float, int]]) -> 
     assert (found is None and turned is None) or found == pytest.approx(turned, abs=1e-12)
 
 
-@given(st.floats(0.0, 1e4), st.floats(-1e3, 1e3), st.floats(-1e3, 1e3), st.floats(0.0, 1e3))
+ANY = st.floats(-1e3, 1e3)
+
+
+@given(st.floats(0.0, 1e4), ANY, ANY, st.floats(0.0, 1e3), ANY, ANY)
 def test_the_stretch_by_peers_is_a_share_and_that_of_no_outcomes(
-    rounds: float, level: float, cross: float, square: float
+    rounds: float, level: float, cross: float, square: float, centre: float, told: float
 ) -> None:
-    factor = peer_stretch(rounds, level, cross, square)
+    factor = peer_stretch(rounds, level, cross, square, centre, told)
 
     assert 0.0 <= factor <= 1.0
     assert stretch_factor(0.0, 0.0, factor, 2.5) == pytest.approx(factor, abs=1e-12)

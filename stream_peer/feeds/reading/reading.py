@@ -33,6 +33,7 @@ from stream_peer.settings.feed.model import FeedSettings
 _ASKED, _VOTERS, _DOUBT = FEED.at("asked"), FEED.at("voters"), FEED.at("doubt")
 _YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
+_HALF_WEIGHT = FEED.at("moment_weight", VOTE_RULES[0])
 _PAIR, _PAIR2 = ([FEED.at(name, rule) for rule in VOTE_RULES] for name in ("pair", "pair2"))
 _NET_DIFFERENCE, _NET_SQUARE = FEED.at("net_difference"), FEED.at("net_square")
 
@@ -115,8 +116,11 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     @property
     def agreement(self) -> float:
         """How sure it is that votes agree more than by chance, under any vote rule: see `agreement_evidence`."""
-        pair, pair2 = (sum(self.feed_sums[at] for at in places) * UNIT for places in (_PAIR, _PAIR2))
-        return unchecked(agreement_evidence)(pair, pair2)
+        sums = self.feed_sums
+        pair, pair2 = (sum(sums[at] for at in places) * UNIT for places in (_PAIR, _PAIR2))
+        mean_vote = 2.0 * sums[_YES] / sums[_VOTES] - 1.0 if sums[_VOTES] else 0.0
+        by_chance = mean_vote * mean_vote * sums[_HALF_WEIGHT] * UNIT  # own medians halve the votes: their mean is 0
+        return unchecked(agreement_evidence)(pair, pair2, max(by_chance, 0.0))
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
