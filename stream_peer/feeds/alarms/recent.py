@@ -150,13 +150,17 @@ class Recent:
             self._marks, self._distances = marks, distances
 
 
+_FIGURES = 9
+"""So many published figures are looked at, those of three rounds: near one of very many is what any forecast is."""
+
+
 def _first_forecasts(rounds: Sequence[Facts]) -> Iterator[tuple[IndexArray, FloatArray]]:
-    """Experts who came late, and the square of how far each first forecast is from the nearest published figure."""
+    """Experts who came late, and the square of how far each first forecast is from the nearest of the newest figures."""
     known, said = rounds[0].experts, list[float]()
     for before, facts in pairwise(rounds):
         said += (before.mix.mean, before.mix.mix, before.mix.stretched)
         late = ~np.isin(facts.experts, known)
         if late.any():
-            apart = facts.forecasts[late][:, None] - np.array(said)
+            apart = facts.forecasts[late][:, None] - np.array(said[-_FIGURES:])
             yield facts.experts[late], np.minimum.reduce(apart * apart, axis=1)
             known = np.concatenate((known, facts.experts[late]))
