@@ -1,7 +1,7 @@
 """Every exception of stream_peer, each with what an operator should do about it.
 
 ``exit_code`` is what the command line returns when the exception ends a command:
-2 usage, 69 broker unavailable, 70 internal, 77 not authorised, 78 bad settings.
+2 usage, 69 broker unavailable or workers not ready, 70 internal, 77 not authorised, 78 bad settings.
 """
 
 from typing import ClassVar, NamedTuple
@@ -190,6 +190,12 @@ class FeedTransferError(StreamPeerError):
 
 class NotCaughtUpError(StreamPeerError):
     """Workers have not read what they are to have read. Start one, or wait for it; then try again."""
+
+    exit_code = 69
+
+
+class EarlierWorkersError(StreamPeerError):
+    """Workers of a release that does not serve the stated method run. Replace them, or wait with ``--upgrade``."""
 
     exit_code = 69
 

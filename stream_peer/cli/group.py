@@ -104,8 +104,8 @@ def cli() -> None:
 
     \b
     Exit codes: 0 done or stopped cleanly, 1 not healthy, a difference in replay --from-log or a missed band in paper,
-    2 usage, 65 no usable line in the files, 69 no broker, 70 internal error, 77 not authorised,
-    78 settings or topics are wrong.
+    2 usage, 65 no usable line in the files, 69 no broker, or workers cannot do it yet, 70 internal error,
+    77 not authorised, 78 settings or topics are wrong.
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 

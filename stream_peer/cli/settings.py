@@ -79,8 +79,9 @@ def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool
     the beginning. If no worker hands them on within 30 s, or --patience, it ends with 69: they are stored, and come
     into force when a worker runs.
 
-    Settings without method_version get that of this release, unless a worker of an earlier release runs: then the
-    version in force stays, and the command says so.
+    Defaults without method_version get that of this release, unless a worker of an earlier release runs: then the
+    version in force stays, and the command says so. Settings that state a later version than such a worker serves are
+    not applied, and the command ends with 69.
 
     \b
     stream-peer settings apply --config settings.yaml

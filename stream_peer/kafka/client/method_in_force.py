@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 from kafka.errors import KafkaError
 from kafka.protocol.old.consumer_protocol import ConsumerProtocolMemberMetadata_v0
 
-from stream_peer.errors import NotAuthorisedError, NotCaughtUpError
+from stream_peer.errors import EarlierWorkersError, NotAuthorisedError
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.topic_plan import AclEntry
 from stream_peer.settings.feed.document import stated_method, stated_methods, with_method
@@ -52,24 +52,26 @@ def newest_served(metadata: bytes) -> int:
 def to_apply(settings: Settings, document: Document, in_force: Document | None, patience: float) -> ToApply:
     """The document as it is to be applied: with the newest version of the method that all workers serve.
 
-    A document that states a version is applied as it is. ``in_force`` is the one that was applied last. ``patience``:
-    how many seconds to wait until workers of an earlier release have gone.
+    A version that the document states stays, of all feeds or of one; ``defaults`` that state none get the newest one
+    that all workers serve. ``in_force`` is the document that was applied last. ``patience``: how many seconds to wait
+    until workers of an earlier release have gone.
 
     Raises
     ------
-    NotCaughtUpError
+    EarlierWorkersError
         If the document itself states a version that a worker does not serve.
     BrokerUnavailableError, NotAuthorisedError
         If the brokers do not say who runs.
     """
-    stated, before = stated_methods(document), max(stated_methods(in_force or {}), default=UNSTATED_METHOD)
-    wanted = max(stated, default=NEWEST_METHOD)
+    before = max(stated_methods(in_force or {}), default=UNSTATED_METHOD)
+    newest = with_method(document, NEWEST_METHOD)
+    wanted = max(stated_methods(newest), default=before)
     why_not = None if wanted <= before else _why_not(settings, wanted, patience)
     if why_not is None:
-        return ToApply(with_method(document, NEWEST_METHOD))
-    if stated:
+        return ToApply(newest)
+    if max(stated_methods(document), default=before) > before:
         msg = f"{why_not}: nothing was applied"
-        raise NotCaughtUpError(msg)
+        raise EarlierWorkersError(msg)
     kept = dict(document) if before == UNSTATED_METHOD else with_method(document, before)
     return ToApply(kept, f"{why_not}: feeds stay at version {before}")
 

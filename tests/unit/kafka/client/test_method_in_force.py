@@ -8,7 +8,7 @@ from aiokafka.coordinator.protocol import ConsumerProtocolMemberMetadata
 from faust.assignor.client_assignment import ClientMetadata
 from faust.assignor.partition_assignor import PartitionAssignor
 
-from stream_peer.errors import NotAuthorisedError, NotCaughtUpError
+from stream_peer.errors import EarlierWorkersError, NotAuthorisedError
 from stream_peer.kafka.client import method_in_force
 from stream_peer.kafka.client.method_in_force import as_applied, newest_served, to_apply, with_served
 from stream_peer.kafka.worker.faust_bridge import Assignor
@@ -127,9 +127,25 @@ def test_a_version_that_the_document_states_is_not_applied_against_an_earlier_wo
     of_one_feed = {"feeds": {"econ": {"method_version": 2}}}
 
     for document in (SECOND, of_one_feed):
-        with pytest.raises(NotCaughtUpError, match="does not serve version 2: nothing was applied"):
+        with pytest.raises(EarlierWorkersError, match="does not serve version 2: nothing was applied") as refused:
             to_apply(SETTINGS, document, None, 0.0)
+        assert refused.value.exit_code == 69
     assert to_apply(SETTINGS, FIRST, None, 0.0) == (FIRST, None)
+
+
+@pytest.mark.parametrize(("in_force", "of_all"), [(None, {}), (FIRST, {}), (SECOND, SECOND)])
+def test_a_version_that_one_feed_states_does_not_raise_that_of_the_others_against_an_earlier_worker(
+    monkeypatch: pytest.MonkeyPatch, in_force: Any, of_all: Any
+) -> None:
+    of_one_feed = {"feeds": {"econ": {"method_version": 1}}}
+    groups = run(monkeypatch, [OURS, EARLIER])
+
+    document, why_not = to_apply(SETTINGS, of_one_feed, in_force, 0.0)
+
+    assert document == {**of_one_feed, **of_all}
+    assert (why_not is None) == (not groups.asked) == (in_force is SECOND)
+    run(monkeypatch, [OURS])
+    assert to_apply(SETTINGS, of_one_feed, in_force, 0.0) == ({**of_one_feed, **SECOND}, None)
 
 
 def test_who_may_not_see_the_groups_leaves_the_version_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
