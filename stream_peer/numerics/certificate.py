@@ -311,7 +311,7 @@ def regret_bounds(
     -----
     As `live_bounds`, with a smaller noise term: the rate's variance in place of ¼, one side, a boundary that is
     tightest early. It adds up *all* questions, also those with an outcome, as if there was none: so no share of δ is
-    spent at each outcome, and it holds whichever questions get one. ``docs/numerics.md`` has the proof.
+    spent at each outcome, if the rates hold for all. ``docs/numerics.md`` has the proof.
 
     Parameters
     ----------

@@ -14,8 +14,8 @@ The names are those of the columns of a feed. In the mathematics they are SU, SV
 
 The first two weigh experts by their regret a question. Textbook rates, which divide a sum by the root of the number of
 questions, put all weight on one expert in the end, however little better it is; what an expert is worth to a
-combination does not grow with the number of questions, only how well it is known. The number is the same for all
-present, so that who skips a question is weighed as who says what the mean says.
+combination does not grow with the number of questions, only how well it is known. In version 1 of
+the method the number is the same for all present: who skips a question is weighed as who says what the mean says.
 
 `mixers_side_by_side` reads the same sums under several settings at once. `median` and `logit_mean` are published beside
 the mixed forecast, for comparison.
