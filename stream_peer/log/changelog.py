@@ -28,7 +28,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.stage import Record, Snapshot
+from stream_peer.log.stage import Snapshot
 
 SCHEMA = 1
 """Version of the layout of state records; the stages version what is inside ``value`` themselves."""
@@ -354,7 +354,7 @@ class Writer:
         self._prefix = b"%d/" % partition
         self._pending: list[tuple[bytes, Version, Version | None]] = []
         self._tombstones: list[bytes] = []
-        self._late: list[bytes] = []
+        self._late: dict[bytes, None] = {}  # each key once, in the order in which they came
         self.is_fenced_again = False
 
     @property
@@ -407,8 +407,8 @@ class Writer:
         head = HeadRecord(schema, self._token, base + applied, snapshot.head, topic_id, base, whole_at)
         return ChangelogRow(self._prefix + _HEAD, _encode(head))
 
-    def passed(self, records: Iterable[Record], end: int) -> None:
-        """Take note of records before ``end`` that are not ours.
+    def passed(self, keys: Iterable[bytes], end: int) -> None:
+        """Take note of the keys of records before ``end`` that are not ours.
 
         A former owner sent them before it was fenced, and they came late. They have no valid token, so recovery ignores
         them. The next snapshot writes their keys again: compaction keeps the last record of a key, which may be theirs.
@@ -418,8 +418,8 @@ class Writer:
         LateTokenError
             If one of them is a fencing token: what this owner writes behind it counts for nothing.
         """
-        kinds = [(record.key or b"").partition(b"/")[2] for record in records]
-        self._late += [kind for kind in kinds if not kind.startswith(_TOKEN)]
+        kinds = [key.partition(b"/")[2] for key in keys]
+        self._late.update(dict.fromkeys(kind for kind in kinds if not kind.startswith(_TOKEN)))
         self._expected = end
         if any(kind.startswith(_TOKEN) for kind in kinds):
             msg = f"another fencing token came to the changelog before offset {end}: another writer is at work"

@@ -83,7 +83,7 @@ async def _leased_when_handed_over(self: Sender, tp, records, tenure):  # type: 
     return await _requests(self, tp, records, tenure)
 
 
-def _not_noticed(self: Writer, records: object, end: int) -> None:
+def _not_noticed(self: Writer, keys: object, end: int) -> None:
     self._expected = end
 
 

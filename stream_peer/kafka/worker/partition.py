@@ -292,12 +292,13 @@ class OwnedPartition:
     async def _look_behind(self, writer: StateWriter) -> None:
         """Look whether a former owner's record came late to the changelog: between appends nothing else shows it.
 
-        The broker is asked in the background: its answer waits for fetches under way.
+        The broker is asked in the background: its answer waits for fetches under way, and for brokers that are away.
         """
         if (end := self._changelog_end) is not None:
             self._changelog_end = None
             await writer.look_behind(self.tp.partition, end, self._context)
-        if not (self._inbox or self._draining()) and self._now() >= self._looks_at:
+        is_looking = self._look is not None and not self._look.done()
+        if not (is_looking or self._inbox or self._draining()) and self._now() >= self._looks_at:
             self._looks_at = self._now() + LOOK_SECONDS
             self._look = self._context.start(lambda: self._find_end(writer))
 

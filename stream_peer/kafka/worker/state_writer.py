@@ -9,7 +9,7 @@ import structlog
 
 from stream_peer.kafka.worker.port import TopicPartition, WorkerContext
 from stream_peer.log.changelog import ChangelogRow, LateTokenError, Writer, token_row
-from stream_peer.log.stage import Record, Snapshot
+from stream_peer.log.stage import Snapshot
 
 log = structlog.get_logger(__name__)
 
@@ -103,12 +103,13 @@ class StateWriter(NamedTuple):
 
     async def _pass_over(self, partition: int, end: int, context: WorkerContext) -> None:
         """Look at what lies between our rows: a former owner's came late, or another one has taken over."""
-        place, found = TopicPartition(self.topic, partition), list[Record]()
+        place, keys, count = TopicPartition(self.topic, partition), dict[bytes, None](), 0
         async with context.logs.reading(place, end - 1, self.rows.expected) as reading:
             while records := await reading.batch():
-                found += records
-        log.info("late_state", topic=place.topic, partition=place.partition, offset=end, records=len(found))
-        self.rows.passed(found, end)
+                keys.update(dict.fromkeys(record.key or b"" for record in records))
+                count += len(records)
+        log.info("late_state", topic=place.topic, partition=place.partition, offset=end, records=count)
+        self.rows.passed(keys, end)
 
 
 def _slices(rows: Iterable[ChangelogRow], clock: Callable[[], float]) -> Iterator[list[ChangelogRow]]:

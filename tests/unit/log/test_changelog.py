@@ -13,7 +13,7 @@ from stream_peer.log.changelog import (
     Writer,
     token_row,
 )
-from stream_peer.log.stage import LogRecord, Snapshot
+from stream_peer.log.stage import Snapshot
 
 
 class Log:
@@ -110,7 +110,7 @@ def test_records_of_a_former_owner_that_come_late_are_passed_and_their_keys_writ
     log.rows += [ours, *late, writer.head_row(snapshot, 14)]
     writer.appended(4, 1)
 
-    writer.passed([LogRecord(5 + number, 0, *row) for number, row in enumerate(late)], 7)
+    writer.passed([row.key for row in late], 7)
     writer.appended(7, 1)
     writer.committed(snapshot, 14)
     must, before = writer.must_rewrite, len(log.rows)
@@ -124,6 +124,15 @@ def test_records_of_a_former_owner_that_come_late_are_passed_and_their_keys_writ
     assert log.read().recovered() == fold.recovered() == (14, b"head", {b"x": b"2"})
 
 
+def test_the_key_of_several_late_records_is_kept_once() -> None:
+    _, writer = Log().owner("a")
+
+    writer.passed([b"0/y", b"0/x", b"0/y"], 4)
+    writer.passed([b"0/x"], 5)
+
+    assert list(writer._late) == [b"y", b"x"]
+
+
 def test_behind_a_late_fencing_token_an_owner_writes_with_another_one() -> None:
     log = Log()
     log.owner("a")
@@ -132,7 +141,7 @@ def test_behind_a_late_fencing_token_an_owner_writes_with_another_one() -> None:
     log.rows.append(token_row(0, "a"))
 
     with pytest.raises(LateTokenError, match="another fencing token came to the changelog before offset 5"):
-        writer.passed([LogRecord(4, 0, *log.rows[-1])], 5)
+        writer.passed([log.rows[-1].key], 5)
     log.rows.append(token_row(0, "c"))
     writer.fence_again("c", 5)
     log.write(writer, 9, x=b"2")

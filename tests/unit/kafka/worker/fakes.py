@@ -58,6 +58,7 @@ class FakeSource:
         self.again: list[int] = []
         self.start = start
         self.end = 0
+        self.looks = 0
         self.answers = asyncio.Event()
         self.answers.set()
 
@@ -79,6 +80,11 @@ class FakeSource:
         return self.start
 
     async def end_now(self, tp: Any) -> int:
+        self.looks += 1
+        try:
+            await self.answers.wait()
+        finally:
+            self.looks -= 1
         return self.end
 
 

@@ -162,6 +162,18 @@ async def test_a_second_late_token_ends_the_owner_since_another_one_is_alive() -
         await producer.write(writer_to(producer))
 
 
+async def test_of_late_records_an_owner_keeps_each_key_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    producer = Interrupted()
+    around, _ = surroundings(producer)
+    writer, kept = writer_to(producer), list[bytes]()
+    monkeypatch.setattr(writer.rows, "passed", lambda keys, _end: kept.extend(keys))
+    producer.changelog += [ROW] * 5
+
+    await writer.look_behind(3, len(producer.changelog), around._replace(logs=producer))
+
+    assert kept == [ROW.key]
+
+
 async def test_an_idle_owner_looks_for_what_came_late(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("stream_peer.kafka.worker.partition.LOOK_SECONDS", 0.0)
     producer, source = Interrupted(), FakeSource()
@@ -180,3 +192,25 @@ async def test_an_idle_owner_looks_for_what_came_late(monkeypatch: pytest.Monkey
     partition.stop()
 
     assert producer.stored().recovered().entries == {**STATE, b"k/9": b"1"}
+
+
+async def test_no_second_look_begins_while_one_waits_for_brokers_and_it_ends_with_the_partition(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("stream_peer.kafka.worker.partition.LOOK_SECONDS", 0.0)
+    producer, source, stage = Slow(), FakeSource(), SumStage()
+    around, errors = surroundings(producer)
+    place = ("question", TopicPartition("forecast-events", 3))
+    partition = OwnedPartition(place, stage, StartPosition(-1, 0), writer_to(producer), source, around, lambda: False)
+    source.answers.clear()
+
+    partition.start()
+    for offset in range(3):
+        await partition.put(FakeEvent([LogRecord(offset, 0, b"a", b"")]))
+        await eventually(lambda: stage.offsets[-1:] == [partition.want - 1] and not partition._busy)
+    looks = source.looks
+    partition.stop()
+    await eventually(lambda: not source.looks)
+
+    assert looks == 1
+    assert errors == []
