@@ -155,7 +155,7 @@ _FIGURES = 9
 
 
 def _first_forecasts(rounds: Sequence[Facts]) -> Iterator[tuple[IndexArray, FloatArray]]:
-    """Experts who came late, and the square of how far each first forecast is from the nearest of the newest figures."""
+    """Experts who came late, and the square of how far each first forecast is from the nearest new figure."""
     known, said = rounds[0].experts, list[float]()
     for before, facts in pairwise(rounds):
         said += (before.mix.mean, before.mix.mix, before.mix.stretched)
