@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import yaml
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -37,6 +36,7 @@ from stream_peer.feeds.fold import QuestionChanged
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.settings.feed.document import load_document
+from stream_peer.tools.replay.replay import with_settings
 
 LEVELS = (0.0, 0.3)
 """Shares of outcomes that are revealed."""
@@ -280,8 +280,7 @@ def main() -> int:
     parser.add_argument("--processes", type=int, default=1, help="lives at once; 1 if left out")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the tables into this page as well")
     options = parser.parse_args()
-    pairs = [one.partition("=") for one in options.set]
-    settings = {name: value if name == "guard" else yaml.safe_load(value) for name, _, value in pairs}
+    settings = with_settings({"defaults": {}}, options.set)["defaults"]
     lines, holds = page(measured(options.directory, settings, options.processes))
     print("\n".join(lines))
     if options.write:

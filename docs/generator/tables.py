@@ -75,7 +75,7 @@ FEED_SETTINGS = {
     "stretch": "whether mixed forecasts are also published stretched (extremized) away from 1/2, as far as outcomes"
     " justify",
     "guard": "whether a group of copies has one vote and one weight; off: only an alarm; auto: on from"
-    " method_version 2 on",
+    " method_version 2 on; from version 2 of the method on followers have no weight",
     "confidence": "of intervals and of the certificate",
     "publish_every": "shortest time between two publications of changed weights; every snapshot publishes, too",
     "top_experts": "number of experts with a series of their own in the metrics",

@@ -190,7 +190,8 @@ class Weights(Published, frozen=True, kw_only=True):
     """Topic ``weights``, key feed, compacted: the newest weights. ``shadows`` only of feeds that have some.
 
     ``drift`` only of feeds in which something drifts: it is an alarm, and moves no weight. ``groups`` only of feeds
-    with experts who say the same; where the guard is on each of them votes once and shares one weight.
+    with experts who say the same; where the guard is on each of them votes once and shares one weight; from version 2
+    of the method on followers have none.
 
     ``status`` is the feed's trust, which every other output has as ``trust``. ``select_shrink`` is the share of uniform
     weights in every ``select``, above 0 in a feed that is not to be trusted, and for a while after.

@@ -71,6 +71,8 @@ _LEAST_AGREEMENT = 0.3
 _WITNESSED = 20
 _N_PARTS = 10
 _AT_A_LOOK = 256
+_OF_KNOWN = 256
+"""Members of known groups that are looked at besides: the tree costs the third power of those looked at."""
 _CANDIDATES = 16
 _SMALLEST = 1e-9
 
@@ -125,6 +127,7 @@ def find_blocks(
         +1, -1, or 0 for no vote.
     known : sequence of sequences of int
         Groups found before, by columns: they go on as long as a standard deviation and half of the effect are left.
+        The smallest are judged, as many as have 256 members together; larger ones are left to `find_copies`.
     teams : (n_experts,) int64, optional
         Experts with equal numbers are a team, which is no block; negative: in no team.
     turn : int
@@ -155,10 +158,12 @@ def find_blocks(
     >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
     [(6, 7, 8, 9)]
     """
-    looked_at = _looked_at(votes, known, turn)
+    is_usable = np.count_nonzero(votes, axis=0) >= FEWEST_COMMON
+    known = _smallest([[one for one in group if is_usable[one]] for group in known])
+    looked_at = _looked_at(is_usable, known, turn)
     place = {expert: column for column, expert in enumerate(looked_at.tolist())}
     judge = _Judge(votes[:, looked_at].astype(np.float32))
-    found = [judge.of_known([place[one] for one in group if one in place]) for group in known]
+    found = [judge.of_known([place[one] for one in group]) for group in known]
     found += [judge.of_branch(branch) for branch in judge.candidates()]
     blocks = list[Copies]()
     for one in sorted(filter(None, found), key=lambda block: -len(block.experts)):
@@ -169,15 +174,21 @@ def find_blocks(
     return sorted(blocks)
 
 
-def _looked_at(votes: SmallIntArray, known: Sequence[Sequence[int]], turn: int) -> IntArray:
+def _smallest(known: Sequence[Sequence[int]]) -> list[Sequence[int]]:
+    """The smallest known groups, as many as fit, in their order."""
+    sizes = np.array([len(group) for group in known], np.int64)
+    by_size = np.argsort(sizes, kind="stable")
+    return [known[number] for number in sorted(by_size[np.cumsum(sizes[by_size]) <= _OF_KNOWN].tolist())]
+
+
+def _looked_at(is_usable: BoolArray, known: Sequence[Sequence[int]], turn: int) -> IntArray:
     """Columns with votes enough: all, or those whose turn it is, and members of known groups."""
-    is_usable = np.count_nonzero(votes, axis=0) >= FEWEST_COMMON
     usable = np.flatnonzero(is_usable)
     n_parts = max(-(-len(usable) // _AT_A_LOOK), 1)
-    chosen = np.zeros(votes.shape[1], np.bool_)
+    chosen = np.zeros(len(is_usable), np.bool_)
     chosen[usable[turn % n_parts :: n_parts]] = True
     chosen[[expert for group in known for expert in group]] = True
-    return np.flatnonzero(chosen & is_usable)
+    return np.flatnonzero(chosen)
 
 
 def _is_team(experts: Sequence[int], teams: IntArray | None) -> bool:

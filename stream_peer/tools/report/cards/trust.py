@@ -79,7 +79,11 @@ def groups_card(page: FeedPage) -> str:
         "Experts that agree far more than independent ones could, in the latest comparison of the last 512 questions. "
         "Agreement is the mean product of votes of +1 and -1, expected is its value for independent experts. "
     )
-    text += "Each group votes once and shares one weight." if guarded else "With guard: on each would vote once."
+    text += (
+        "Each group votes once and shares one weight; from version 2 of the method on followers have none."
+        if guarded
+        else "With guard: on each would vote once."
+    )
     return card("Groups", text, html_table("Groups of experts", _GROUPS, map(_group, groups), kind="left"), wide=True)
 
 

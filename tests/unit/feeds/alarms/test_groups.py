@@ -10,11 +10,13 @@ import pytest
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Round
 from stream_peer.feeds.alarm_checks import MOST_GROUPS, largest
-from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.alarms.groups import Group, look_for_copies
+from stream_peer.feeds.alarms.recent import Recent
 from stream_peer.feeds.reading.weights import shared_by_groups
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.vote_units import numbers_of, united, united_numbers
 from stream_peer.log.stage import Effects
+from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_histories import (
     Changelog,
@@ -342,6 +344,20 @@ def test_of_very_many_groups_the_largest_are_kept_in_their_order() -> None:
 
     assert largest([*pairs, three]) == [*pairs[: MOST_GROUPS - 1], three]
     assert largest(pairs[:3]) == pairs[:3]
+
+
+def test_a_known_group_too_large_for_the_test_of_blocks_is_kept_by_that_of_pairs() -> None:
+    rng = np.random.default_rng(8)
+    truth = np.where(rng.random((150, 1)) < 0.5, -1, 1)
+    good, mind = (np.where(rng.random((150, n)) < error, -1, 1) * truth for n, error in ((8, 0.25), (1, 0.4)))
+    votes = np.hstack([good, mind.repeat(300, axis=1)]).astype(np.int8)
+    herd = Group(list(range(8, 308)), "copies", 1.0, 0.1, 150)
+    window = Recent().read(308)._replace(votes=votes)
+    assert 8 not in {expert for block in find_blocks(votes, [herd.experts], turn=1) for expert in block.experts}
+
+    found = look_for_copies(window, [herd], None, 1, blocks=True)
+
+    assert [group.experts for group in found] == [herd.experts]
 
 
 @pytest.mark.parametrize(("version", "named"), [(1, False), (2, True)])

@@ -1,9 +1,11 @@
 """Blocks of clones that each go their own way now and then are found, and nobody else is called one."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from stream_peer.numerics.arguments import SmallIntArray
+from stream_peer.numerics.arguments import FloatArray, SmallIntArray
 from stream_peer.numerics.dependence import blocks as module
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
@@ -127,6 +129,37 @@ def test_of_many_experts_each_part_has_its_turn_and_known_blocks_are_always_look
 
     assert [block.experts for found in by_turn for block in found] == [(8, 10, 12), (9, 11, 13)]
     assert [block.experts for block in known] == [(8, 9, 10, 11, 12, 13)]
+
+
+@pytest.mark.parametrize(("size", "at_most"), [(2000, 256), (100, 256 + 200)])
+def test_two_thousand_known_members_are_looked_at_only_as_far_as_they_fit(
+    size: int, at_most: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    votes = np.hstack([crowd(np.random.default_rng(7), 40, 2560), np.ones((40, 2000), np.int8)])
+    known = [range(start, start + size) for start in range(2560, 4560, size)]
+    columns, tree = list[int](), module._tree
+
+    def counted(agreement: FloatArray) -> list[Any]:
+        columns.append(len(agreement))
+        return tree(agreement)
+
+    monkeypatch.setattr(module, "_tree", counted)
+
+    find_blocks(votes, known)
+
+    assert len(columns) == 1
+    assert columns[0] <= at_most
+
+
+def test_the_smallest_known_groups_are_those_that_fit(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes = attacked(5, 300, 6, 0.05)
+    monkeypatch.setattr(module, "_AT_A_LOOK", 7)
+    monkeypatch.setattr(module, "_OF_KNOWN", 6)
+    large = [0, 1, 2, 3, 4, 5, 6]
+
+    (block,) = find_blocks(votes, [large, (8, 9, 10, 11, 12, 13)], None, 0)
+
+    assert block.experts == (8, 9, 10, 11, 12, 13)
 
 
 def test_without_votes_enough_nobody_is_named() -> None:

@@ -240,7 +240,7 @@ def group(kind: Literal["copies", "follower"], n_experts: int) -> ExpertGroup:
     return ExpertGroup(experts=names, kind=kind, agreement=0.99, expected=0.42, questions=312)
 
 
-@pytest.mark.parametrize(("guard", "said"), [("on", "Each group votes once"), ("off", "With guard: on")])
+@pytest.mark.parametrize(("guard", "said"), [("on", "on followers have none."), ("off", "With guard: on")])
 def test_groups_are_named_with_what_the_guard_does_about_them(guard: Literal["on", "off"], said: str) -> None:
     history = ReplayHistory()
     groups = [group("copies", SHOWN_MEMBERS + 2), group("follower", 1)]
