@@ -96,6 +96,7 @@ def stays(log: Sequence[LogRecord], restart: int) -> FeedStage:
             changelog.take(stage)
             stage = changelog.restored()
         now = scored(stage)
+        known = {key: found for key, found in known.items() if key[0] in stage.feeds.by_name}  # of feeds that go on
         assert {key: now[key] for key in known} == known
         known |= {key: found for key, found in now.items() if found[0] is not None}
         if isinstance(event, OutcomeRevealed) and event.outcome in (0, 1):

@@ -67,6 +67,8 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         The fourth-moment gap of the votes by the rule in force; ``dependence_key``: what it depends on.
     ranks : RankAgreement or None
         How alike peer losses and true losses rank the experts; None while that cannot be judged.
+    doubt : float or None
+        Mean of min(b, 1 - b) over questions, b the plain mean; None before the first, or if it is not summed.
     """
 
     sums: Sums
@@ -84,6 +86,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     dependence: VoteDependence
     dependence_key: bytes
     ranks: RankAgreement | None
+    doubt: float | None
 
     @property
     def rates(self) -> Rates:
@@ -126,12 +129,6 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""
         feed_sums = self.feed_sums
         return feed_sums[_NET_DIFFERENCE] * UNIT, feed_sums[_NET_SQUARE] * UNIT
-
-    @property
-    def doubt(self) -> float | None:
-        """Mean of min(b, 1 - b) over questions, b the plain mean; None before the first, or if it is not summed."""
-        asked, doubt = self.feed_sums[_ASKED], self.feed_sums[_DOUBT]
-        return min(doubt / asked, 0.5) if asked and self.method.tells_doubt else None
 
     @property
     def misled(self) -> ClassErrors | None:
@@ -195,6 +192,7 @@ def read_sums(
         known.dependence if known is not None and known.dependence_key == votes else read_dependence(sums, rule),
         votes,
         known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
+        min(feed_sums[_DOUBT] / asked, 0.5) if asked and method.tells_doubt else None,
     )
 
 
