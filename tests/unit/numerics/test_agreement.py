@@ -76,7 +76,8 @@ def test_the_stretch_by_peers_is_that_of_outcomes_if_experts_are_calibrated_and_
     mixed = forecasts @ weights - 0.5
     by_outcomes = ((outcomes - 0.5) * mixed).sum() / (mixed * mixed).sum() - 1.0
 
-    level, cross = np.sum([cross_agreement(forecast, weights) for forecast in forecasts], axis=0)
+    rounds = [one for forecast in forecasts if (one := cross_agreement(forecast, weights))]
+    level, cross = np.sum(rounds, axis=0)
 
     factor = peer_stretch(n_rounds, level, cross, (mixed * mixed).sum(), mixed.sum(), mixed.sum())
     assert factor == pytest.approx(min(by_outcomes, 1.0), abs=0.08)
