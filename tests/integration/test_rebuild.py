@@ -31,7 +31,7 @@ EXPERTS = 5
 FEEDS = 2
 CLOSED = 48
 FROM_THE_START = {"vote_rule": "half", "min_experts": 4}
-ALL_VOTE = {"guard": "off"}
+ALL_VOTE = {"history": True, "guard": "off"}
 """The crowd of this test is one that an alarm names: held together, it would be too few voters."""
 
 

@@ -263,7 +263,8 @@ class _Judge:
         if not self._parts:
             self._parts = [tallies(part, part) for part in np.array_split(self._cast, _N_PARTS)]
         without = [_pairs(_less(self._all, part), block, witnesses).mean().excess for part in self._parts]
-        spread = np.array(without) - sum(without) / _N_PARTS
+        excesses = np.array(without)
+        spread = excesses - float(np.add.reduce(excesses)) / _N_PARTS
         variance = (_N_PARTS - 1) / _N_PARTS * float(np.add.reduce(spread * spread))
         by_chance = max(whole.found * (1.0 - whole.found), 1.0 / common)
         variance += by_chance / (common * (len(block) - 1))
@@ -288,7 +289,7 @@ def _tree(agreement: FloatArray) -> list[_Branch]:
             if place in latest:
                 joined[latest[place]] = joined[latest[place]]._replace(next=level)
         sizes = len(parts[0]), len(parts[1])
-        row = (sizes[0] * table[one] + sizes[1] * table[two]) / sum(sizes)
+        row = (sizes[0] * table[one] + sizes[1] * table[two]) / (sizes[0] + sizes[1])
         row[[one, two]] = -np.inf
         table[one], table[:, one] = row, row
         table[two], table[:, two] = -np.inf, -np.inf
