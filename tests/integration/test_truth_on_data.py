@@ -27,7 +27,7 @@ from tests.order_free import COMPARED, order_free
 
 pytestmark = [pytest.mark.real_kafka, pytest.mark.slow, pytest.mark.data]
 
-ORDER_FREE = {"vote_rule": "half"}
+ORDER_FREE = {"vote_rule": "half", "method_version": 1}
 """With ``auto`` the rule in force depends on what came first."""
 PATIENT = {"session": "45s", "rebalance_timeout": "60s", "snapshot_every": {"seconds": "2s"}}
 """As a worker has them that no test hurries."""

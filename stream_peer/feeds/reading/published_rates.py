@@ -46,7 +46,7 @@ def published_rates(
 
     From version 2 on: where votes or outcomes have shown that the estimate's assumption does not hold, the status says
     so; and that it is ``contradicted`` where votes show that majorities are misled on one outcome. Unless trust is
-    ``ok``, the interval goes up to `doubted_rate` at least. What was measured is the mean over both outcomes, as is the
+    ``ok``, the interval goes up to `rate_by_doubt` at least. What was measured is the mean over both outcomes, as the
     interval.
     """
     estimate = rates.estimate
@@ -54,7 +54,7 @@ def published_rates(
         return PublishedRates(rates.status, estimate.high, rates.measured, by_trust=False)
     high = estimate.high
     if state != "ok" and method.estimates and method.rate is None:
-        high = max(high, doubted_rate(rates, doubt, confidence))
+        high = max(high, rate_by_doubt(rates, doubt, confidence))
     if rates.status == "ok" and state in ("dependent", "contradicted"):
         return PublishedRates(state, high, rates.measured_mean, by_trust=True)
     if rates.status == "ok" and misled is not None:
@@ -76,7 +76,7 @@ def misled_reason(misled: ClassErrors) -> str:
     )
 
 
-def doubted_rate(rates: Rates, doubt: float | None, confidence: float) -> float:
+def rate_by_doubt(rates: Rates, doubt: float | None, confidence: float) -> float:
     """How often reference answers are wrong at most if experts know no more than their mean forecast says.
 
     ``doubt`` is the mean of ``min(b, 1 - b)`` over questions, b the mean forecast. If all that experts know is common

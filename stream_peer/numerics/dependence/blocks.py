@@ -153,7 +153,7 @@ def find_blocks(
     --------
     >>> rng = np.random.default_rng(1)
     >>> truth, said = (np.where(rng.random(150) < 0.5, -1, 1) for _ in range(2))
-    >>> experts = np.where(rng.random((150, 6)) < 0.3, -1, 1) * truth[:, None]
+    >>> experts = np.where(rng.random((150, 6)) < 0.2, -1, 1) * truth[:, None]
     >>> clones = np.where(rng.random((150, 4)) < 0.1, -1, 1) * said[:, None]
     >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
     [(6, 7, 8, 9)]

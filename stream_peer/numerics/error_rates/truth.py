@@ -354,7 +354,7 @@ def early_contradiction(measured: TruthSums, free: ErrorRate) -> Contradiction |
     >>> free = ErrorRate(0.03, 0.03, 0.0, 0.07, 397.0, "ok", 0.0004)
     >>> found = early_contradiction(TruthSums(right_zero=12, wrong_zero=4, right_one=6, wrong_one=6), free)
     >>> found.expected, round(found.z, 2), found.found
-    (0.03, 4.1, True)
+    (0.03, 3.72, True)
     """
     zeros, ones = measured.right_zero + measured.wrong_zero, measured.right_one + measured.wrong_one
     revealed, wrong = zeros + ones, measured.wrong_zero + measured.wrong_one

@@ -28,7 +28,7 @@ def test_a_sentence_comes_first_and_then_what_each_cause_did(capsys: Capture, fi
     assert ended.code == 0
     assert ended.out.startswith("Between 2 Mar 2026 and ")
     assert "What moved its share of the mixed forecast, in points (hundredths of all weight)" in ended.out
-    assert "Its forecasts against the other experts' (39 questions: " in ended.out
+    assert "Its forecasts against the other experts' (36 questions: " in ended.out
     assert "37 questions more" in ended.out
     assert "its own forecasts in all" in ended.out
     assert max(map(len, ended.out.splitlines())) <= 100

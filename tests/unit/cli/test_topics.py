@@ -14,7 +14,10 @@ MORE = Finding("feed-log", "partitions", "8 partitions, not 16", "partitions.fee
 
 
 def found(monkeypatch: pytest.MonkeyPatch, *findings: Finding) -> None:
-    monkeypatch.setattr(KafkaAdmin, "plan", lambda _: Plan(wanted_topics(Settings()), list(findings), {}))
+    monkeypatch.setattr(KafkaAdmin, "_plan", lambda *_: Plan(wanted_topics(Settings()), list(findings), {}))
+    monkeypatch.setattr(KafkaAdmin, "_ends", lambda *_: {})
+    monkeypatch.setattr(KafkaAdmin, "_has_state", lambda _: True)
+    monkeypatch.setattr(KafkaAdmin, "_would_forget", lambda *_: False)
 
 
 def plan(capsys: Capture, stage: str) -> str:

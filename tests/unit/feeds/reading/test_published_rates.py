@@ -14,7 +14,7 @@ from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.published_rates import PublishedRates, doubted_rate, published_rates
+from stream_peer.feeds.reading.published_rates import PublishedRates, published_rates, rate_by_doubt
 from stream_peer.feeds.reading.rates import Rates, read_rates
 from stream_peer.numerics.error_rates import ErrorRate, TruthSums, early_contradiction
 from tests.feed_histories import folded, log_of, newest, round_of, stage
@@ -62,8 +62,8 @@ def test_outcomes_lower_what_doubt_widens() -> None:
     known = agreeing(1000.0).plus(feed_sums(right_zero=190.0, wrong_zero=10.0, right_one=180.0, wrong_one=20.0))
     alone = TruthSums(190.0, 10.0, 180.0, 20.0).estimate().high
 
-    assert doubted_rate(rates_of(known), 0.3, 0.95) == pytest.approx(alone)
-    assert doubted_rate(rates_of(agreeing(1000.0)), None, 0.95) == 0.475
+    assert rate_by_doubt(rates_of(known), 0.3, 0.95) == pytest.approx(alone)
+    assert rate_by_doubt(rates_of(agreeing(1000.0)), None, 0.95) == 0.475
 
 
 def test_what_is_measured_and_the_interval_are_means_over_both_outcomes() -> None:
