@@ -152,11 +152,11 @@ def find_blocks(
     Examples
     --------
     >>> rng = np.random.default_rng(1)
-    >>> truth, said = (np.where(rng.random(150) < 0.5, -1, 1) for _ in range(2))
-    >>> experts = np.where(rng.random((150, 6)) < 0.2, -1, 1) * truth[:, None]
-    >>> clones = np.where(rng.random((150, 4)) < 0.1, -1, 1) * said[:, None]
+    >>> truth, said = (np.where(rng.random(200) < 0.5, -1, 1) for _ in range(2))
+    >>> experts = np.where(rng.random((200, 8)) < 0.2, -1, 1) * truth[:, None]
+    >>> clones = np.where(rng.random((200, 4)) < 0.05, -1, 1) * said[:, None]
     >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
-    [(6, 7, 8, 9)]
+    [(8, 9, 10, 11)]
     """
     is_usable = np.count_nonzero(votes, axis=0) >= FEWEST_COMMON
     known = _smallest([[one for one in group if is_usable[one]] for group in known])
