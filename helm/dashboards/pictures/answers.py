@@ -17,7 +17,7 @@ COLOURS = (
 _PLAIN = 10
 NAMED = {
     "green": "#3f9e5a", "blue": "#3b7dd8", "yellow": "#d9b310", "orange": "#e07b39", "red": "#c9423f",
-    "purple": "#8661c1", "text": INK,
+    "purple": "#8661c1", "dark-orange": "#b3541e", "text": INK,
 }  # fmt: skip
 
 
