@@ -135,24 +135,18 @@ def _coin(share: float | int) -> Attacker:
     return attack
 
 
-def _throwaway(panel: Panel, random: np.random.Generator) -> Attack:
-    """Half as many as the panel say what a bad expert says, in each question under ids that are used once."""
-    n, said = round(0.5 * panel.size), _bad_forecasts(panel, random)
-    rows = [
-        row | {f"once-{question:03}-{number}": p for number in range(n)}
-        for question, (row, p) in enumerate(zip(panel.rows, said.tolist(), strict=True))
-    ]
-    return Attack(rows, frozenset(expert for row in rows for expert in row if expert.startswith("once-")), n)
+def _new_ids(name: str, every: int) -> Attacker:
+    """Half as many as the panel say what a bad expert says, under new ids after so many questions each."""
 
+    def attack(panel: Panel, random: np.random.Generator) -> Attack:
+        n, said = round(0.5 * panel.size), _bad_forecasts(panel, random)
+        rows = [
+            row | {f"{name}-{question // every:03}-{number}": p for number in range(n)}
+            for question, (row, p) in enumerate(zip(panel.rows, said.tolist(), strict=True))
+        ]
+        return Attack(rows, frozenset(expert for row in rows for expert in row if expert.startswith(f"{name}-")), n)
 
-def _sybils(panel: Panel, random: np.random.Generator) -> Attack:
-    """Half as many as the panel say what a bad expert says, under new ids after each fifty questions."""
-    n, said = round(0.5 * panel.size), _bad_forecasts(panel, random)
-    rows = [
-        row | {f"sybil-{question // 50}-{number}": p for number in range(n)}
-        for question, (row, p) in enumerate(zip(panel.rows, said.tolist(), strict=True))
-    ]
-    return Attack(rows, frozenset(expert for row in rows for expert in row if expert.startswith("sybil-")), n)
+    return attack
 
 
 def _abstainers(panel: Panel, random: np.random.Generator) -> Attack:
@@ -187,8 +181,8 @@ ATTACKS: Mapping[str, Attacker] = {
     "as many, one coin": _coin(1.0),
     "half as many, one coin": _coin(0.5),
     "3, one coin": _coin(3),
-    "half as many, ids used once": _throwaway,
-    "half as many, ids used 50 times": _sybils,
+    "half as many, ids used once": _new_ids("once", 1),
+    "half as many, ids used 50 times": _new_ids("sybil", 50),
     "half as many abstainers": _abstainers,
     "the best turns": _drift,
 }

@@ -49,7 +49,8 @@ class Ended(NamedTuple):
 
 
 # A new field needs a default: records of imported feeds, which the feed-log keeps for ever, have none (former_imports).
-# It also needs another SCHEMA in store, so that feeds are rebuilt with it.
+# It also needs another SCHEMA in store, so that feeds are rebuilt with it, unless the versions of the method that
+# stored the state leave it at its default: then feeds are rebuilt by the change of version.
 class PathState(msgspec.Struct, array_like=True):
     """What depends on the path and not only on the sums. It changes the reading, never what was stored.
 

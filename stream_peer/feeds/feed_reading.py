@@ -35,7 +35,7 @@ def read(feed: Feed) -> Reading:
 def trust_of(feed: Feed, reading: Reading, *, guarded: bool = False) -> Trust:
     """The state of trust that follows on the present one, and why.
 
-    ``guarded``: without the groups that vote once and share one weight, since the guard is on.
+    ``guarded``: whether to leave out the groups that the guard, if it is on, holds to one vote.
     """
     is_held = guarded and feed.settings.is_guarded
     signs = Signs(reading.dependence, reading.ranks) if is_held else signs_of(feed, reading)

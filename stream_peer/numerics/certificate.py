@@ -165,7 +165,7 @@ def _largest(
     return bounds
 
 
-# --- the certificate of version 2 of the method ---
+# --- all questions, with an outcome or without ---
 
 
 @checked(rates=_RATES)

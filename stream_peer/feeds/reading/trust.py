@@ -53,12 +53,13 @@ class VoteDependence:
     err independently, and that takes a fraction of the time.
     """
 
-    __slots__ = ("_blocks", "_found", "_is_above_zero", "effective_questions")
+    __slots__ = ("_blocks", "_classes", "_found", "_is_above_zero", "effective_questions")
 
     def __init__(self, blocks: FloatArray) -> None:
         self._blocks = DependenceSums(blocks)
         self.effective_questions, self._is_above_zero = _dependence_totals(self._blocks)
         self._found: Dependence | None = None
+        self._classes: tuple[float, ClassErrors | None] | None = None
 
     @property
     def found(self) -> Dependence:
@@ -69,8 +70,10 @@ class VoteDependence:
 
     def class_errors(self, voters: float) -> ClassErrors | None:
         """How often majorities of so many voters err on each outcome, if they are misled on one."""
-        found = _class_errors(self._blocks, voters)
-        return None if found is None or found.misled is None else found
+        if self._classes is None or self._classes[0] != voters:
+            found = _class_errors(self._blocks, voters)
+            self._classes = voters, None if found is None or found.misled is None else found
+        return self._classes[1]
 
     @property
     def z(self) -> float | None:

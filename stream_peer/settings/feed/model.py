@@ -219,7 +219,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         return tuple(getattr(self, name) for name in MEANING)
 
     def stored_meaning(self) -> dict[str, Any]:
-        """The same by name, as it is stored. As before there were versions of the method, the first is not stated."""
+        """The meaning by name, as stored. Version 1 is left out: state from before there were versions has none."""
         plain = {name: msgspec.to_builtins(getattr(self, name)) for name in MEANING}
         return {name: value for name, value in plain.items() if (name, value) != ("method_version", UNSTATED_METHOD)}
 
