@@ -15,7 +15,7 @@ from stream_peer.tools.demo.feed import FEED
 from tests.infra.stack import __main__ as entry
 from tests.infra.stack import running
 from tests.infra.stack.alertmanager import CONFIGURATION
-from tests.infra.stack.events import FEEDS, PAIRS, VICTIM, clone_attack, poison, quiet_events, team_controls
+from tests.infra.stack.events import FEEDS, TEAMS, VICTIM, clone_attack, poison, quiet_events, team_controls
 from tests.infra.stack.running import ONCE, rule_files
 from tests.infra.stack.shortened import shortened, shorter, windows
 from tests.infra.support.rules import FILES, alerts, rules
@@ -120,7 +120,7 @@ def test_everything_is_understood_but_the_poison() -> None:
 def test_the_copies_of_the_demo_are_in_teams() -> None:
     teams = {control["expert_id"]: control["team"] for control in team_controls()}
 
-    assert teams == {expert: team for team, experts in PAIRS.items() for expert in experts}
+    assert teams == {expert: team for team, experts in TEAMS.items() for expert in experts}
     assert {control["feed"] for control in team_controls()} <= FEEDS.keys()
 
 

@@ -86,6 +86,16 @@ def check_feeds(made: Service, feeds: list[str]) -> None:
         assert told["error_rates"] == published.last(feed)[topics.ERROR_RATES][feed]
 
 
+def told_by_all(workers: Mapping[str, Worker], path: str) -> dict[str, Told]:
+    """What each worker answers, once one does: while a partition goes from one to another, none answers for it."""
+
+    def answers() -> dict[str, Told] | None:
+        told = {name: ask(address(worker) + path) for name, worker in workers.items()}
+        return told if any(answer.status == 200 for answer in told.values()) else None
+
+    return wait_until(answers, 60, lambda: f"no worker answers for {path}")
+
+
 def question_answers(
     made: Service, questions: Iterable[tuple[str, str]]
 ) -> tuple[dict[str, Any], set[tuple[str, str]]]:
@@ -94,7 +104,7 @@ def question_answers(
     workers = {name: worker for name, worker in made.workers.items() if not worker.has_ended}
     for feed, question in questions:
         path = f"/feeds/{feed}/questions/{question}"
-        told = {name: ask(address(worker) + path) for name, worker in workers.items()}
+        told = told_by_all(workers, path)
         (owner,) = [name for name, answer in told.items() if answer.status == 200]
         owners.add((feed, owner))
         for answer in told.values():

@@ -11,13 +11,14 @@ from stream_peer.tools.demo.feed import FEED, SETTINGS, FeedEvent, read_events
 from tests.integration.support.chronicle import told
 from tests.integration.support.worlds import World
 
-PAIRS = {
-    "pair-07": ("weak-07", "copy-of-weak-07"),
-    "pair-19": ("weak-19", "copy-of-weak-19"),
-    "pair-33": ("weak-33", "weak-36"),
+TEAMS = {
+    "like-07": ("weak-07", "copy-of-weak-07", "weak-23", "weak-35"),
+    "like-19": ("weak-19", "copy-of-weak-19", "weak-16"),
+    "like-33": ("weak-33", "weak-36"),
 }
-"""Who says the same, in teams as the runbook advises, so that it is no alarm: the demo's copies with their originals,
-and two classifiers so alike that it hangs on the order in which their events come whether they are found."""
+"""Experts that say the same, in teams as the runbook advises, so that they raise no alarm: the demo's copies with
+their originals, the classifiers that the test for blocks names with them, and two so alike that it hangs on the order
+in which their events come whether they are found."""
 
 VICTIM = "weak-08"
 """An expert who is there on every question."""
@@ -45,9 +46,9 @@ def quiet_events() -> list[FeedEvent]:
 
 
 def team_controls() -> list[dict[str, Any]]:
-    """What puts the demo's copies into teams, for control-events."""
+    """What puts those into teams, for control-events."""
     control = {"type": "expert", "feed": FEED, "at": "2025-03-01T00:00:00Z"}
-    return [{**control, "expert_id": expert, "team": team} for team, experts in PAIRS.items() for expert in experts]
+    return [{**control, "expert_id": expert, "team": team} for team, experts in TEAMS.items() for expert in experts]
 
 
 def clone_attack(events: Sequence[FeedEvent], questions: int, clones: int) -> Iterator[FeedEvent]:

@@ -86,7 +86,7 @@ class Worker:
             log.seek(self._from)
             return log.read().decode(errors="replace")
 
-    def http(self, path: str, patience: float = 5.0) -> tuple[int, str]:
+    def http(self, path: str, patience: float = 30.0) -> tuple[int, str]:
         """Status and body of its HTTP server's answer; (0, why) if there is none within so many seconds."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=patience) as answer:
