@@ -3,6 +3,7 @@
 import json
 import re
 import shlex
+import sys
 from collections.abc import Iterator
 from fnmatch import fnmatch
 from pathlib import Path
@@ -208,10 +209,11 @@ def test_the_set_up_makes_the_signing_key_once_in_a_volume_that_only_workers_mou
         assert services[name]["environment"]["STREAM_PEER_SIGNING_KEY_FILE"] == f"{directory}/signing-key"
     script = services["set-up"]["command"][0].replace("$$", "$").partition("stream-peer topics")[0]
     assert f"cd {directory}\n" in script
+    here = script.replace(f"cd {directory}", f"cd {tmp_path}").replace("python -c", f"{sys.executable} -c")
 
     keys = []
     for _ in range(2):
-        result = run("/bin/sh", "-ec", script.replace(f"cd {directory}", f"cd {tmp_path}"))
+        result = run("/bin/sh", "-ec", here)
         assert result.returncode == 0, said(result)
         keys.append((tmp_path / "signing-key").read_text())
 

@@ -123,7 +123,7 @@ def _connect(host: str, port: int, options: dict[str, Any], patience: float) -> 
 def _speak_tls(context: ssl.SSLContext, plain: socket.socket, host: str) -> None:
     try:
         context.wrap_socket(plain, server_hostname=host).close()
-    except ssl.SSLEOFError:  # no word on TLS: a broker that starts, or ends, does so too
+    except (ssl.SSLEOFError, ssl.SSLZeroReturnError):  # no word on TLS: a broker that starts, or ends, does so too
         raise kafka.KafkaConnectionError from None
 
 
