@@ -30,7 +30,7 @@ from stream_peer.settings.process import (
 )
 
 if TYPE_CHECKING:
-    from stream_peer.kafka.client.topics_watch import TopicsWatch
+    from stream_peer.kafka.client.topics_watch import Check, TopicsWatch
     from stream_peer.kafka.worker.worker import Keys
     from stream_peer.serve.http import EarlyProbes
     from stream_peer.serve.http.explain import ExplainTool
@@ -70,8 +70,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     keys = Keys(read_secret(settings), required_signing_keys(settings), read_producers(settings))
     with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound, EarlyProbes(bound) as early:
         logs.configure(settings.log, secrets=(*settings.secrets(), *_as_secrets(keys.signing)))
-        _check_brokers(invocation)
-        watch = TopicsWatch(_topics_check(invocation))
+        watch = TopicsWatch(_topics_check(invocation), _check_brokers(invocation))
         if settings.broker == "kafka":
             _compare_feed_settings(invocation)
         log.info("worker_starts", version=__version__, bootstrap=settings.bootstrap, stage=settings.stage)
@@ -164,8 +163,8 @@ def _advertised(settings: Settings, bound: socket.socket) -> Settings:
     return replace(settings, http=replace(http, advertise=url_of(host, port_of(bound))))
 
 
-def _check_brokers(invocation: Invocation) -> None:
-    """Wait for a broker; refuse topics that are not as they must be, and rights that are missing."""
+def _check_brokers(invocation: Invocation) -> dict[str, str]:
+    """Wait for a broker; refuse topics that are not as they must be, and rights that are missing. Ids of the topics."""
     from stream_peer.kafka.client.admin import KafkaAdmin
     from stream_peer.kafka.client.topic_plan import worker_rights
 
@@ -174,17 +173,18 @@ def _check_brokers(invocation: Invocation) -> None:
     def waiting(reason: str) -> None:
         log.warning("broker_awaited", bootstrap=settings.bootstrap, reason=reason, seconds=settings.broker_patience)
 
-    KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting).check(worker_rights(settings))
+    admin = KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting)
+    return admin.check(worker_rights(settings))
 
 
-def _topics_check(invocation: Invocation) -> Callable[[], None]:
+def _topics_check(invocation: Invocation) -> "Check":
     """The same check for later; brokers that are away then are somebody else's matter."""
     from stream_peer.kafka.client.admin import KafkaAdmin
     from stream_peer.kafka.client.topic_plan import worker_rights
 
     settings = replace(invocation.settings, broker_patience=_LATER_PATIENCE)
     admin = KafkaAdmin(settings, command=invocation.command("topics apply"))
-    return lambda: admin.check(worker_rights(settings))
+    return lambda former: admin.check(worker_rights(settings), former)
 
 
 def _compare_feed_settings(invocation: Invocation) -> None:

@@ -141,6 +141,18 @@ def test_every_promise_of_the_semantics_has_a_number_and_tests_that_prove_it(rep
         assert Path(link).name == f"test_{name.replace('-', '_')}.py"
 
 
+def test_every_fault_of_the_table_has_tests_that_prove_what_happens(repository: Path) -> None:
+    page = repository / "docs" / "faults.md"
+    _, _, table = page.read_text("utf-8").partition("| fault | what happens | within | proof |\n")
+    rows = [line.split(" | ") for line in table.partition("\n\n")[0].splitlines()[1:]]
+    proofs = {row[0]: re.findall(r"\]\((\.\./tests/[^\s)]+)\)", row[-1]) for row in rows}
+
+    assert len(proofs) == len(rows) > 20
+    assert [fault for fault, links in proofs.items() if not links] == []
+    for link in {link for links in proofs.values() for link in links}:
+        assert "def test_" in (page.parent / link).read_text("utf-8"), link
+
+
 FENCE = re.compile(r"^ *(?:```|~~~)(?:[\w-]*|\{[\w-]+\}.*)$")
 
 

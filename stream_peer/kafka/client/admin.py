@@ -28,6 +28,7 @@ from stream_peer.kafka.client.topic_plan import (
     agree,
     compare,
     creation_configs,
+    deleted,
     in_words,
     missing_rights,
     wanted_topics,
@@ -50,11 +51,12 @@ T = TypeVar("T")
 
 
 class Plan(NamedTuple):
-    """The topics wanted, what is not as wanted, and what our user may do with the topics."""
+    """The topics wanted, what is not as wanted, what our user may do with the topics, and what there is."""
 
     wanted: tuple[WantedTopic, ...]
     findings: list[Finding]
     granted: Granted
+    actual: Mapping[str, ActualTopic] = {}
 
 
 class KafkaAdmin:
@@ -100,7 +102,7 @@ class KafkaAdmin:
             with self._client() as client:
                 return Plan(wanted, _missing(wanted, _topics_of_embedded_broker(client, wanted)), {})
         actual, granted = self._patiently(lambda client: _describe(client, wanted), until)
-        return Plan(wanted, compare(wanted, actual), granted)
+        return Plan(wanted, compare(wanted, actual), granted, actual)
 
     def apply(self) -> list[Finding]:
         """Make what is missing and set what differs; return what was done.
@@ -127,11 +129,24 @@ class KafkaAdmin:
         self._refuse([finding for finding in plan.findings if finding.kind == "partitions"])
         return fixable
 
-    def check(self, needed: Sequence[AclEntry] = ()) -> None:
+    def check(self, needed: Sequence[AclEntry] = (), former: Mapping[str, str] | None = None) -> dict[str, str]:
         """Refuse topics that are not as wanted, and needed rights that are missing: all at once.
 
         A topic of which no right is needed may be hidden from us. Then wait until every partition has a leader: too few
         brokers of a cluster may be up.
+
+        Parameters
+        ----------
+        needed : sequence of AclEntry
+            What our user must be allowed to do.
+        former : mapping, optional
+            The ids that topics had when workers began to fold them: one with another id was deleted meanwhile. An
+            output is not folded, and may be deleted.
+
+        Returns
+        -------
+        dict
+            The ids of topics by name, as far as brokers give topics ids (from 2.8 on).
 
         Raises
         ------
@@ -148,10 +163,17 @@ class KafkaAdmin:
         granted = {**plan.granted, **(self._rights_on_groups(groups, until) if asked else {})}
         hidden = {topic.name for topic in plan.wanted if needed and not _concerns("topic", topic.name, needed)}
         findings = [found for found in plan.findings if found.kind != "hidden" or found.topic not in hidden]
+        findings += deleted(self._folded(plan.wanted), plan.actual, former or {})
         self._refuse(findings, missing_rights(needed, granted))
         if settings.broker != "embedded":
             seen = [topic for topic in plan.wanted if topic.name not in hidden]
             self._ends([TopicPartition(topic.name, n) for topic in seen for n in range(topic.partitions)], until)
+        return {name: topic.topic_id for name, topic in plan.actual.items() if topic.topic_id}
+
+    def _folded(self, wanted: Iterable[WantedTopic]) -> Iterator[WantedTopic]:
+        """The topics that a worker's state follows from."""
+        outputs = {self._settings.topic(logical) for logical in topics.OUTPUTS}
+        return (topic for topic in wanted if topic.name not in outputs)
 
     def remove_topics(self, names: list[str]) -> None:
         """Delete topics; one that is not there is no error.
@@ -270,6 +292,10 @@ class KafkaAdmin:
         ]
 
     def _said_of_topics(self, findings: list[Finding]) -> list[str]:
+        gone = [finding for finding in findings if finding.kind == "deleted"]
+        return [*self._said_of_shapes([each for each in findings if each not in gone]), *_said_of_deleted(gone)]
+
+    def _said_of_shapes(self, findings: list[Finding]) -> list[str]:
         if not findings:
             return []
         named = in_words(findings)
@@ -369,6 +395,16 @@ def _concerns(resource: Resource, name: str, needed: Iterable[AclEntry]) -> bool
     return any(entry.covers(resource, name) for entry in needed)
 
 
+def _said_of_deleted(gone: list[Finding]) -> list[str]:
+    """A topic of the same name is another log: only a start can decide what becomes of the state."""
+    if not gone:
+        return []
+    return [
+        f"{'; '.join(in_words(gone))} while workers run: when all topics are there, restart the workers with "
+        "on_recreated: keep (`Recreated topics` in docs/operations says what is kept)."
+    ]
+
+
 def _needed_to_mend(plan: Plan) -> Iterator[AclEntry]:
     yield from (AclEntry("DescribeConfigs", "topic", topic.name) for topic in plan.wanted)
     for finding in plan.findings:
@@ -391,7 +427,8 @@ def _describe(client: Any, wanted: tuple[WantedTopic, ...]) -> tuple[dict[str, A
     configs = _configs(client, [name for name, topic in described.items() if topic["error_code"] != _UNKNOWN_TOPIC])
     hidden = {name for name, topic in described.items() if topic["error_code"] == _NOT_AUTHORISED}
     actual = {
-        name: ActualTopic(len(described[name]["partitions"]), found, name in hidden) for name, found in configs.items()
+        name: ActualTopic(len(described[name]["partitions"]), found, name in hidden, _id(described[name]))
+        for name, found in configs.items()
     }
     granted: dict[tuple[Resource, str], Collection[str]] = {}
     for name, topic in described.items():
@@ -400,6 +437,11 @@ def _describe(client: Any, wanted: tuple[WantedTopic, ...]) -> tuple[dict[str, A
         elif topic.get("authorized_operations") is not None:  # brokers before 2.3 do not say it
             granted["topic", name] = {_as_in_acls(operation) for operation in topic["authorized_operations"]}
     return actual, granted
+
+
+def _id(described: Mapping[str, Any]) -> str:
+    found = str(described.get("topic_id") or _NO_ID)
+    return "" if found == str(_NO_ID) else found
 
 
 def _configs(client: Any, names: list[str]) -> dict[str, dict[str, str]]:

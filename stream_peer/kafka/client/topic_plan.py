@@ -13,7 +13,7 @@ _FOLLOWS = "as many as "
 _LOGS = (topics.FORECAST_EVENTS, topics.FEED_LOG)
 
 Rule = Literal["equal", "at-least", "free"]
-Kind = Literal["missing", "hidden", "partitions", "config"]
+Kind = Literal["missing", "hidden", "partitions", "config", "deleted"]
 Resource = Literal["topic", "group"]
 Granted = Mapping[tuple[Resource, str], Collection[str]]
 """What a user may do with each topic and group, as far as the brokers say so."""
@@ -46,11 +46,15 @@ class WantedTopic(NamedTuple):
 
 
 class ActualTopic(NamedTuple):
-    """A topic as the broker describes it; ``is_hidden`` if we may not describe it: then nothing else is known."""
+    """A topic as the broker describes it; ``is_hidden`` if we may not describe it: then nothing else is known.
+
+    ``topic_id``: empty if the broker gives none.
+    """
 
     partitions: int
     configs: Mapping[str, str]
     is_hidden: bool = False
+    topic_id: str = ""
 
 
 class Ids(NamedTuple):
@@ -144,6 +148,20 @@ def _findings(wanted: WantedTopic, actual: ActualTopic | None) -> Iterator[Findi
         value = actual.configs.get(name)
         if value is not None and not policy.accepts(value):
             yield Finding(wanted.name, "config", f"has {name}={value}, not {policy}")
+
+
+def deleted(
+    wanted: Iterable[WantedTopic], actual: Mapping[str, ActualTopic], former: Mapping[str, str]
+) -> list[Finding]:
+    """Which topics were deleted since they had the ids ``former``, whether they were recreated or not."""
+    found = []
+    for topic in wanted:
+        present = actual.get(topic.name)
+        if topic.name in former and (present is None or present.topic_id not in ("", former[topic.name])):
+            found.append(
+                Finding(topic.name, "deleted", "was deleted" if present is None else "was deleted and recreated")
+            )
+    return found
 
 
 def agree(wanted: Iterable[WantedTopic], findings: Iterable[Finding]) -> bool:

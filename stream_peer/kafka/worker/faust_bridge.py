@@ -868,11 +868,12 @@ class BatchConsumer(driver.Consumer):
     def _align_group(self, tp: Any, reached: int) -> None:
         """The group's offset is for monitoring; it may lie on either side of where the state is."""
         committed = self._committed_offset.get(tp)
-        if committed is not None and committed > reached:
-            self._committed_offset[tp] = reached  # else acknowledgements below it would be refused
-        elif reached > (committed or 0):
-            self._catch_up[tp] = reached
-            self._acked[tp] = []  # the next commit looks at partitions that are listed here
+        if committed == reached or not (committed or reached):
+            return
+        if committed is not None and committed > reached:  # of a former topic of this name
+            self._committed_offset[tp] = None  # else a commit below it would be refused
+        self._catch_up[tp] = reached
+        self._acked[tp] = []  # the next commit looks at partitions that are listed here
 
     async def bounds(self, tps: Collection[Any]) -> dict[TopicPartition, LogBounds]:
         """Where logs begin and end, and what the group has committed."""

@@ -65,23 +65,6 @@ def test_added_partitions_are_told_and_the_way_back_that_is_named_loses_nothing_
     assert made.weights("econ")["questions"] == 2
 
 
-@pytest.mark.induces("settings of feed-log changed and weights deleted under a running worker")
-def test_changed_settings_and_a_deleted_topic_are_told_and_topics_apply_mends_them_while_it_runs(made: Service) -> None:
-    feed_log, weights = made.topic(topics.FEED_LOG), made.topic(topics.WEIGHTS)
-    breaks: dict[str, Callable[[], object]] = {
-        f"{feed_log} has retention.ms=1000000": lambda: altered(made, feed_log),
-        f"{weights} is missing": lambda: made.kafka.delete(weights),
-    }
-    for day, (text, broken) in enumerate(breaks.items(), 1):
-        asked(made, f"question-{day}", day)
-        broken()
-        assert "run `" in told(made, text)
-        made.run("topics", "apply")
-        wait_until(lambda: reason(made) == "", 90, made.logs)
-    asked(made, "last", 3)
-    assert made.weights("econ")["questions"] == 3
-
-
 LAST_DAY = 24.0 * 30
 WATCHFUL = "tests.integration.support.watchful_worker"
 QUESTION_STATE, FEED_STATE = "question-changelog", "feed-changelog"
@@ -211,6 +194,44 @@ def test_the_way_back_from_deleted_changelogs_and_outputs_that_is_printed_leads_
         advice.follow(message)
         advice.ask(f"q{number}", number + 1)
     all_counted(watched, len(kinds) + 1)
+    found("each advice followed; no question lost")
+
+
+@pytest.mark.induces("settings of feed-log changed and weights deleted under a running worker")
+def test_changed_settings_and_a_deleted_topic_are_told_and_topics_apply_mends_them_while_it_runs(
+    watched: Service,
+) -> None:
+    feed_log, weights = watched.topic(topics.FEED_LOG), watched.topic(topics.WEIGHTS)
+    breaks: dict[str, Callable[[], object]] = {
+        f"{feed_log} has retention.ms=1000000": lambda: altered(watched, feed_log),
+        f"{weights} is missing": lambda: watched.kafka.delete(weights),
+    }
+    for day, (text, broken) in enumerate(breaks.items(), 2):
+        asked(watched, f"question-{day}", day)
+        broken()
+        assert "run `" in told(watched, text)
+        watched.run("topics", "apply")
+        wait_until(lambda: reason(watched) == "", 90, watched.logs)
+    asked(watched, "last", 4)
+    assert watched.weights("econ")["questions"] == 4
+
+
+@pytest.mark.induces("each input deleted under a running worker, one after the other, and made again")
+@pytest.mark.parametrize("at_once", [False, True], ids=["later", "at once"])
+def test_the_way_back_from_deleted_inputs_that_is_printed_leads_back(
+    watched: Service, found: Callable[[str], None], *, at_once: bool
+) -> None:
+    inputs = (topics.CONTROL_EVENTS, topics.FORECAST_EVENTS, topics.FEED_LOG)
+    advice = Advice(watched)
+    for number, logical in enumerate(inputs, 1):
+        name = watched.topic(logical)
+        if at_once:
+            watched.recreate(name)
+        else:
+            watched.kafka.delete(name)
+        advice.follow(told(watched, f"{name} was deleted{' and recreated' if at_once else ''} while workers run"))
+        advice.ask(f"q{number}", number + 1)
+    all_counted(watched, len(inputs) + 1)
     found("each advice followed; no question lost")
 
 

@@ -17,7 +17,7 @@ from stream_peer.tools.replay.feed_log_reader import replay_from_log
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.load import FEEDS, Load
 from tests.integration.support.recount import Recount
-from tests.integration.support.service import SECRET, Service, Worker, service
+from tests.integration.support.service import SECRET, Service, Shape, Worker, service
 from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.slow, pytest.mark.real_kafka]
@@ -155,6 +155,27 @@ def test_after_workers_are_killed_while_they_join_all_that_was_said_follows_from
 
         recount = checked(deployment)
         found(f"{load.sent} events, none lost, none doubled, none different; {recount.repeats} repeats, byte-equal")
+
+
+@pytest.mark.faults
+@pytest.mark.induces("30 kills -9 of three workers on eight partitions, of which 9 between entries and head")
+def test_after_thirty_kills_of_three_workers_on_eight_partitions_replay_of_each_feed_is_what_was_said(
+    kafka: KafkaClient, tmp_path: Path, found: Callable[[str], None]
+) -> None:
+    with service(kafka, tmp_path, shape=Shape(8, 2), **RESTLESS) as deployment:
+        deployment.set_up("a")
+        assert deployment.workers["a"].terminate() == 0
+        pods = [Pod(deployment, name, seed) for seed, name in enumerate("abc", 35)]
+        with Load(deployment, seed=35, rate=200) as load, ThreadPoolExecutor(len(pods)) as pool:
+            list(pool.map(lambda pod: pod.die(10), pods))
+        deployment.settle(90, tended=lambda: tend(pods))
+
+        assert sum((pod.deaths for pod in pods), Counter()) == {False: 21, True: 9}
+        recount = checked(deployment)
+        replays = {feed: replay_from_log(deployment.settings, feed, secret=SECRET.encode()) for feed in FEEDS}
+        assert all(replay.is_equal and replay.equal > 0 for replay in replays.values()), replays
+        equal = ", ".join(f"{feed} {replay.equal}" for feed, replay in replays.items())
+        found(f"{load.sent} events; {recount.repeats} repeats, byte-equal; equal in replay: {equal}")
 
 
 def three(deployment: Service) -> list[Pod]:

@@ -56,7 +56,7 @@ class Ran:
 def ran(monkeypatch: pytest.MonkeyPatch) -> Ran:
     found = Ran()
     monkeypatch.setattr(worker, "run", found)
-    monkeypatch.setattr(KafkaAdmin, "check", lambda *_: None)
+    monkeypatch.setattr(KafkaAdmin, "check", lambda *_: {})
     return found
 
 
@@ -176,7 +176,12 @@ def test_the_rights_of_its_stage_are_asked_for_before_it_starts(
     ran: Ran, capsys: Capture, log: object, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[object] = []
-    monkeypatch.setattr(KafkaAdmin, "check", lambda _, needed: asked.append(needed))
+
+    def check(_: object, needed: object) -> dict[str, str]:
+        asked.append(needed)
+        return {}
+
+    monkeypatch.setattr(KafkaAdmin, "check", check)
 
     run(capsys, "worker", "--stage", "question")
 

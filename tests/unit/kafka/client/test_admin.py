@@ -30,6 +30,7 @@ class FakeCluster:
         self.end = 0
         self.is_late = False
         self.stored: dict[str, dict[str, str]] = {}
+        self.ids: dict[str, str] = {}
 
     def catch_up(self) -> None:
         """The settings that were altered are in use."""
@@ -54,6 +55,7 @@ class FakeCluster:
         return [
             {
                 "name": name,
+                "topic_id": self.ids.get(name, "00000000-0000-0000-0000-000000000000"),
                 "error_code": self.codes.get(name, 0 if name in self.topics else 3),
                 "partitions": [{"partition_index": n} for n in range(self.topics.get(name, (0, {}))[0])],
                 "authorized_operations": self.operations,
@@ -276,3 +278,33 @@ def test_where_a_log_and_its_state_have_grown_feeds_move_to_other_topics(cluster
     assert "under another prefix (`stream-peer topics apply --prefix NEW-`), and move each feed" in message
     assert "delete" not in message
     assert "set them" not in message
+
+
+FOLDED = ["forecast-events", "control-events", "feed-log", SETTINGS.changelog("question"), SETTINGS.changelog("feed")]
+
+
+@pytest.mark.parametrize("name", FOLDED)
+def test_a_folded_topic_that_was_deleted_is_named_with_the_way_back(cluster: FakeCluster, name: str) -> None:
+    cluster.ids = {topic.name: f"first of {topic.name}" for topic in WANTED}
+    former = KafkaAdmin(SETTINGS).check()
+    assert KafkaAdmin(SETTINGS).check((), former) == former == cluster.ids
+    shape = cluster.topics.pop(name)
+
+    with pytest.raises(TopicsError, match="topics apply") as missing:
+        KafkaAdmin(SETTINGS).check((), former)
+    cluster.topics[name], cluster.ids[name] = shape, "second"
+    with pytest.raises(TopicsError) as recreated:
+        KafkaAdmin(SETTINGS).check((), former)
+
+    assert f"{name} was deleted while workers run" in str(missing.value)
+    assert f"{name} was deleted and recreated while workers run" in str(recreated.value)
+    assert all("restart the workers with on_recreated: keep" in str(each.value) for each in (missing, recreated))
+    assert "topics apply" not in str(recreated.value)
+
+
+def test_an_output_may_be_recreated_and_a_broker_without_ids_tells_nothing(cluster: FakeCluster) -> None:
+    cluster.ids = {"weights": "second"}
+
+    former = {topic.name: "first" for topic in WANTED}
+
+    assert KafkaAdmin(SETTINGS).check((), former) == {"weights": "second"}

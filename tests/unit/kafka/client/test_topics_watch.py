@@ -1,5 +1,7 @@
 """Topics that change while a worker runs are noticed, said once, and forgotten when they are as planned again."""
 
+from collections.abc import Mapping
+
 import pytest
 from structlog.testing import capture_logs
 
@@ -7,6 +9,7 @@ from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, Strea
 from stream_peer.kafka.client.topics_watch import TopicsWatch
 
 FAULT = "The topics are not as needed:\n  weights is missing"
+FIRST = {"forecast-events": "1", "weights": "2"}
 SAID = "The topics are not as needed: weights is missing"
 
 
@@ -15,16 +18,20 @@ class Topics:
 
     def __init__(self) -> None:
         self.error: StreamPeerError | None = None
+        self.ids = dict(FIRST)
+        self.former: list[dict[str, str]] = []
 
-    def __call__(self) -> None:
+    def __call__(self, former: Mapping[str, str]) -> Mapping[str, str]:
+        self.former.append(dict(former))
         if self.error is not None:
             raise self.error
+        return dict(self.ids)
 
 
 @pytest.mark.parametrize("kind", [TopicsError, NotAuthorisedError])
 def test_a_change_is_said_once_in_one_sentence_until_it_is_mended(kind: type[StreamPeerError]) -> None:
     topics = Topics()
-    watch = TopicsWatch(topics)
+    watch = TopicsWatch(topics, FIRST)
 
     with capture_logs() as lines:
         watch.look()
@@ -42,7 +49,7 @@ def test_a_change_is_said_once_in_one_sentence_until_it_is_mended(kind: type[Str
 
 def test_where_no_broker_answers_nothing_new_is_known() -> None:
     topics = Topics()
-    watch = TopicsWatch(topics)
+    watch = TopicsWatch(topics, FIRST)
     topics.error = TopicsError(FAULT)
     watch.look()
 
@@ -52,9 +59,39 @@ def test_where_no_broker_answers_nothing_new_is_known() -> None:
     assert watch.fault == SAID
 
 
+def test_topics_are_compared_with_those_of_the_start_however_long_a_fault_lasts() -> None:
+    topics = Topics()
+    watch = TopicsWatch(topics, FIRST)
+    topics.error = TopicsError(FAULT)
+
+    for _ in range(3):
+        watch.look()
+
+    assert topics.former == [FIRST] * 3
+
+
+def test_an_output_that_was_recreated_is_said_once_and_is_no_fault() -> None:
+    topics = Topics()
+    watch = TopicsWatch(topics, FIRST)
+
+    with capture_logs() as lines:
+        watch.look()
+        topics.ids["weights"] = "3"
+        watch.look()
+        watch.look()
+
+    assert [(line["event"], line["topic"]) for line in lines] == [("topic_recreated", "weights")]
+    assert watch.fault == ""
+
+
 def test_a_thread_looks_again_and_again() -> None:
     looked: list[int] = []
-    watch = TopicsWatch(lambda: looked.append(1), every=0.001)
+
+    def look(former: Mapping[str, str]) -> Mapping[str, str]:
+        looked.append(1)
+        return former
+
+    watch = TopicsWatch(look, FIRST, every=0.001)
 
     with watch:
         while len(looked) < 3:

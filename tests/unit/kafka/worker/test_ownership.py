@@ -300,6 +300,21 @@ async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world
     assert consumer._new_offset(HERE) == 30
 
 
+@pytest.mark.parametrize(
+    ("committed", "covered", "moves"),
+    [(25, 0, True), (25, 7, True), (3, 7, True), (None, 7, True), (7, 7, False), (None, 0, False)],
+)
+def test_the_groups_offset_is_moved_to_where_the_state_is(
+    world: World, committed: int | None, covered: int, *, moves: bool
+) -> None:
+    consumer = SeekingConsumer(world)
+    consumer._committed_offset[HERE] = committed
+
+    consumer._align_group(HERE, covered)
+
+    assert consumer._filter_committable_offsets(list(consumer._acked)) == ({HERE: covered} if moves else {})
+
+
 async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
     consumer = SeekingConsumer(world)
     fresh, known, anew = (TopicPartition("control-events", partition) for partition in range(3))
