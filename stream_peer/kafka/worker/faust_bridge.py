@@ -12,6 +12,7 @@ import copy
 import importlib.util
 import inspect
 import json
+import math
 import re
 import signal
 import time
@@ -859,19 +860,25 @@ class BatchConsumer(driver.Consumer):
         except Exception as error:  # noqa: BLE001 - the caller only logs
             self.app.listener.failed(error)
             return
-        for tp, (_, covered) in places.items():
+        for tp, (want, covered) in places.items():
             if covered is not None:
-                self._align_group(tp, covered)
+                self._align_group(tp, covered, want)
         self._proof.clear()
         await self._seek_all({tp: place.want for tp, place in places.items()})
 
-    def _align_group(self, tp: Any, reached: int) -> None:
-        """The group's offset is for monitoring; it may lie on either side of where the state is."""
-        committed = self._committed_offset.get(tp)
-        if committed == reached or not (committed or reached):
+    def _align_group(self, tp: Any, reached: int, want: float = math.inf) -> None:
+        """The group's offset is for monitoring; it may lie on either side of where the state is.
+
+        If it lies behind ``want``, the offset that is read next, it is that of a former topic of this name.
+        """
+        committed = self._committed_offset.get(tp) or 0
+        if committed > want:
+            self._committed_offset[tp] = None  # a commit below it would be refused
+        elif committed > reached:  # what is rebuilt was read before
+            self._committed_offset[tp] = reached  # else acknowledgements below it would be refused
             return
-        if committed is not None and committed > reached:  # of a former topic of this name
-            self._committed_offset[tp] = None  # else a commit below it would be refused
+        elif committed == reached:
+            return
         self._catch_up[tp] = reached
         self._acked[tp] = []  # the next commit looks at partitions that are listed here
 

@@ -301,16 +301,23 @@ async def test_only_a_finished_prefix_of_accepted_batches_may_be_committed(world
 
 
 @pytest.mark.parametrize(
-    ("committed", "covered", "moves"),
-    [(25, 0, True), (25, 7, True), (3, 7, True), (None, 7, True), (7, 7, False), (None, 0, False)],
+    ("committed", "covered", "want", "moves"),
+    [
+        pytest.param(3, 7, 7, True, id="the state covers more"),
+        pytest.param(None, 7, 7, True, id="nothing was committed"),
+        pytest.param(7, 7, 7, False, id="the state covers the same"),
+        pytest.param(None, 0, 0, False, id="nothing was read"),
+        pytest.param(25, 0, 0, True, id="the topic was recreated"),
+        pytest.param(25, 0, 25, False, id="what was read is rebuilt"),
+    ],
 )
-def test_the_groups_offset_is_moved_to_where_the_state_is(
-    world: World, committed: int | None, covered: int, *, moves: bool
+def test_the_groups_offset_is_moved_to_where_the_state_is_and_not_back_to_where_a_rebuild_begins(
+    world: World, committed: int | None, covered: int, want: int, *, moves: bool
 ) -> None:
     consumer = SeekingConsumer(world)
     consumer._committed_offset[HERE] = committed
 
-    consumer._align_group(HERE, covered)
+    consumer._align_group(HERE, covered, want)
 
     assert consumer._filter_committable_offsets(list(consumer._acked)) == ({HERE: covered} if moves else {})
 
