@@ -205,7 +205,7 @@ class Feed:
 
     def heed_groups(self) -> None:
         """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
-        groups = self.path_state.groups if self.settings.is_guarded else []
+        groups = self.path_state.groups if self.method.guards else []
         weightless = [group for group in groups if group.kind == "follower"] if self.method.finds_repeaters else []
         self.roster.hold_together(
             [group.experts for group in groups if group not in weightless],

@@ -35,9 +35,12 @@ def read(feed: Feed) -> Reading:
 def trust_of(feed: Feed, reading: Reading, *, guarded: bool = False) -> Trust:
     """The state of trust that follows on the present one, and why.
 
-    ``guarded``: whether to leave out the groups that the guard, if it is on, holds to one vote.
+    ``guarded``: whether to leave out the groups that the guard, if it is on, holds to one vote. The present state is
+    the published one even then, mostly ``dependent`` because of those groups. So the votes show dependence from two
+    thirds of ``trust.dependence_z`` on: what the group voted before it was found is still among them, and nothing
+    swings at this one limit, since the peer mixer's prior moves by a small step a record.
     """
-    is_held = guarded and feed.settings.is_guarded
+    is_held = guarded and feed.method.guards
     signs = Signs(reading.dependence, reading.ranks) if is_held else signs_of(feed, reading)
     before, evidence = feed.path_state.trust, feed.method.evidence
     return next_trust(before, reading.rates, reading.mean_voters, feed.settings, signs, evidence)

@@ -128,18 +128,22 @@ def heading(feed: Feed) -> dict[str, Any]:
 
 def summary(feed: Feed, reading: Reading, rates: Rates) -> ErrorRateSummary:
     """Error rates as they stand in most outputs."""
-    estimate, told = rates.estimate, _told(feed, reading, rates)
+    return _summary(rates, _published(feed, reading, rates))
+
+
+def _summary(rates: Rates, published: PublishedRates) -> ErrorRateSummary:
+    estimate = rates.estimate
     return ErrorRateSummary(
         zero=estimate.zero,
         one=estimate.one,
         low=estimate.low,
-        high=told.high,
-        status=told.status,
-        measured=told.measured,
+        high=published.high,
+        status=published.status,
+        measured=published.measured,
     )
 
 
-def _told(feed: Feed, reading: Reading, rates: Rates) -> PublishedRates:
+def _published(feed: Feed, reading: Reading, rates: Rates) -> PublishedRates:
     state, confidence = feed.path_state.trust, feed.settings.confidence
     misled = reading.misled if rates.rule == reading.rule else None
     return published_rates(rates, state, reading.doubt, misled, confidence, feed.method)
@@ -164,6 +168,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
     trust, signs, feed_sums = trust_of(feed, reading), signs_of(feed, reading), reading.feed_sums
     records = read_records(listed.columns, reading.all_rates, feed.method)
     certified, common = _certified(feed, listed), heading(feed)
+    published = _published(feed, reading, reading.rates)
     mean, peer, slow, fast = reading.mixing.shares
     weights = Weights(
         **common,
@@ -171,7 +176,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
         status_reasons=[*trust.reasons, *_lost(feed)],
         questions=_count(feed_sums, _QUESTIONS),
         resolved=_count(feed_sums, _RESOLVED),
-        error_rate=summary(feed, reading, reading.rates),
+        error_rate=_summary(reading.rates, published),
         mixer=MixerShares(mean=mean, peer=peer, truth_slow=slow, truth_fast=fast),
         stretch=reading.mixing.stretch if feed.settings.stretch else 0.0,
         select_shrink=path_state.shrink,
@@ -185,7 +190,7 @@ def feed_records(feed: Feed, listed: ListedExperts) -> NewestRecords:
     )
     return NewestRecords(
         weights,
-        _error_rates(feed, reading, trust, common),
+        _error_rates(feed, reading.rates, published, trust, common),
         listed,
         records,
         certified,
@@ -348,19 +353,19 @@ def _known(values: FloatArray) -> list[float | None]:
     return [value if value == value else None for value in values.tolist()]  # noqa: PLR0124 - only NaN differs
 
 
-def _error_rates(feed: Feed, reading: Reading, trust: Trust, common: dict[str, Any]) -> ErrorRates:
-    rates = reading.rates
-    told = _told(feed, reading, rates)
+def _error_rates(
+    feed: Feed, rates: Rates, published: PublishedRates, trust: Trust, common: dict[str, Any]
+) -> ErrorRates:
     zeros, ones = rates.right_zero + rates.wrong_zero, rates.right_one + rates.wrong_one
     return ErrorRates(
         **common,
         trust=feed.path_state.trust,
-        status=told.status,
-        status_reasons=_told_reasons(told, trust, rates, feed),
+        status=published.status,
+        status_reasons=_status_reasons(published, trust, rates, feed),
         zero=rates.estimate.zero,
         one=rates.estimate.one,
         low=rates.estimate.low,
-        high=told.high,
+        high=published.high,
         effective_questions=round(rates.estimate.effective_questions, DECIMALS),
         from_truth=TruthRates(
             zero=rates.wrong_zero / zeros if zeros else None,
@@ -371,10 +376,10 @@ def _error_rates(feed: Feed, reading: Reading, trust: Trust, common: dict[str, A
     )
 
 
-def _told_reasons(told: PublishedRates, trust: Trust, rates: Rates, feed: Feed) -> list[str]:
-    if told.by_trust:  # of the newest numbers trust may be another one already, which has no reasons
-        return [*trust.reasons] or [f"the feed's trust is {told.status}"]
-    return _rate_reasons(rates, feed) if told.misled is None else [misled_reason(told.misled)]
+def _status_reasons(published: PublishedRates, trust: Trust, rates: Rates, feed: Feed) -> list[str]:
+    if published.by_trust:  # of the newest numbers trust may be another one already, which has no reasons
+        return [*trust.reasons] or [f"the feed's trust is {published.status}"]
+    return _rate_reasons(rates, feed) if published.misled is None else [misled_reason(published.misled)]
 
 
 def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:

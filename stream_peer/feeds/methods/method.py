@@ -163,7 +163,7 @@ Evidence: TypeAlias = Literal["votes", "answers of the groups"]
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """The mathematics of one feed. It never changes while the feed has rounds.
+    """The mathematics of one feed. While the feed has rounds, only `guards` changes.
 
     Attributes
     ----------
@@ -208,6 +208,8 @@ class Method:
         Whether forecasts are mixed by all mixers, in shares that outcomes move.
     adjusts : bool
         Whether the mixed forecast may be stretched, and selection weights made more alike where trust asks for it.
+    guards : bool
+        Whether experts who say the same share a vote and a weight. With the setting it may change between rounds.
     finds_blocks : bool
         Whether blocks of experts are looked for, see `find_blocks`.
     heeds_trust : bool
@@ -243,6 +245,7 @@ class Method:
     bounds_all: bool = False
     mixes: bool = True
     adjusts: bool = True
+    guards: bool = False
     finds_blocks: bool = False
     heeds_trust: bool = False
     stretch_shrinkage: float = 5.0

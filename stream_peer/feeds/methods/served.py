@@ -34,14 +34,15 @@ def served_method(settings: FeedSettings) -> Method:
 def default_method(settings: FeedSettings) -> Method:
     """The default of the version that settings state. This is where the formulas of versions differ.
 
-    What ``guard: auto`` means is in `FeedSettings.is_guarded`. Version 2 is that of this release, and changes until
+    Version 2 is that of this release, and changes until
     it is released; version 1 is that of the release before, and stays as it is for as long as it is served.
     """
-    first = Method(LOSSES[settings.loss], settings.vote_rule)
+    first = Method(LOSSES[settings.loss], settings.vote_rule, guards=settings.guard == "on")
     if settings.method_version == 1:
         return first
     return replace(
         first,
+        guards=settings.guard != "off",
         finds_blocks=True,
         finds_repeaters=True,
         heeds_trust=True,

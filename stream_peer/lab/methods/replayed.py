@@ -74,6 +74,7 @@ def replayed_method(settings: FeedSettings) -> Method:
     asked, estimator = n_groups(chosen), _ESTIMATORS[chosen.error_rate]
     return replace(
         default_method(settings),
+        guards=False,
         vote_rule="half" if votes_at_half and settings.vote_rule == "auto" else settings.vote_rule,
         answers=majority_of_others if is_plain else partial(chosen_answers, chosen=chosen),
         draws=NeededDraws(asked, chosen.groups == "redrawn", chosen.flip_probability)

@@ -207,13 +207,6 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
     retract_for: PositiveSpan = 180 * _UNITS["d"]
     ledger_max: Number = 1_000_000
 
-    @property
-    def is_guarded(self) -> bool:
-        """Whether experts who say the same share a vote and a weight; ``auto``: from version 2 of the method on."""
-        if self.guard == "auto":
-            return self.method_version > UNSTATED_METHOD and self.preset == "robust" and self.method == BUILT_IN
-        return self.guard == "on"
-
     def meaning(self) -> tuple[object, ...]:
         """What may not change for a feed with rounds without a rebuild."""
         return tuple(getattr(self, name) for name in MEANING)

@@ -171,7 +171,8 @@ WORDS: Mapping[CauseKind, Words] = {
 
 _TRUTH_IN_MIX = (
     "When the answer to a question becomes known, the ways of weighing that learn from answers use the real"
-    " mark; the one that learns from the other experts keeps the provisional mark."
+    " mark; the one that learns from the other experts keeps the provisional mark and, from version 2 of the method on,"
+    " adds the real one."
 )
 
 

@@ -7,7 +7,9 @@ from itertools import groupby, pairwise
 import msgspec
 
 from stream_peer.events.outputs import DriftedExpert, DriftedRate, ExpertGroup
+from stream_peer.feeds.methods.served import served_method
 from stream_peer.serve.pages.parts import escape
+from stream_peer.settings.feed.model import BUILT_IN, FeedSettings
 from stream_peer.tools.replay.history import TrustChange
 from stream_peer.tools.report.cards.parts import TONES, FeedPage, card, count, html_table, pill, short
 from stream_peer.tools.report.pairs import FEWEST_COMMON, MOST_EXPERTS, Pair, PairMap, pair_map
@@ -74,17 +76,20 @@ def groups_card(page: FeedPage) -> str:
     groups = page.weights.groups
     if groups is msgspec.UNSET or not groups:
         return ""
-    guarded = page.settings is not None and page.settings.is_guarded
     text = (
         "Experts that agree far more than independent ones could, in the latest comparison of the last 512 questions. "
         "Agreement is the mean product of votes of +1 and -1, expected is its value for independent experts. "
     )
-    text += (
-        "Each group votes once and shares one weight; from version 2 of the method on followers have none."
-        if guarded
-        else "With guard: on each would vote once."
-    )
+    text += _said_of_guard(page.settings)
     return card("Groups", text, html_table("Groups of experts", _GROUPS, map(_group, groups), kind="left"), wide=True)
+
+
+def _said_of_guard(settings: FeedSettings | None) -> str:
+    method = served_method(settings) if settings and settings.method == BUILT_IN else None
+    if method is None or not method.guards:
+        return "With guard: on each would vote once."
+    followers = " Followers have no weight." if method.finds_repeaters else ""
+    return f"Each group votes once and shares one weight.{followers}"
 
 
 def drift_card(page: FeedPage) -> str:

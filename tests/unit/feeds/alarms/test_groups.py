@@ -17,7 +17,6 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.vote_units import numbers_of, united, united_numbers
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.dependence.blocks import find_blocks
-from stream_peer.settings.feed.model import FeedSettings
 from tests.feed_histories import (
     Changelog,
     carry_out_rebuilds,
@@ -370,14 +369,6 @@ def test_from_version_2_on_clones_that_go_their_own_way_share_a_vote_by_default(
     shares = {one["id"]: one["mix"] for one in weights_of(feed_stage)["experts"]}
     assert (COPIES in groups) is named
     assert (sum(shares[name] for name in COPIES) < 0.4) is named
-
-
-def test_the_guard_is_on_by_default_for_the_default_method_of_version_2_alone() -> None:
-    assert FeedSettings(method_version=2).is_guarded
-    assert not FeedSettings().is_guarded
-    assert not FeedSettings(method_version=2, guard="off").is_guarded
-    assert not FeedSettings(method_version=2, preset="paper").is_guarded
-    assert FeedSettings(guard="on").is_guarded
 
 
 def test_the_weightless_have_no_weight_unless_nobody_else_is_there() -> None:

@@ -26,6 +26,17 @@ def test_built_in_settings_choose_the_default() -> None:
     assert served_method(FeedSettings()) == method({}) == Method(SQUARED, "auto")
 
 
+def test_the_guard_is_on_by_default_for_the_default_method_of_version_2_alone() -> None:
+    variant = FeedSettings(method_version=2, method=MethodSettings(learner="ada-hedge"))
+
+    assert served_method(FeedSettings(method_version=2)).guards
+    assert served_method(FeedSettings(guard="on")).guards
+    assert not served_method(FeedSettings()).guards
+    assert not served_method(FeedSettings(method_version=2, guard="off")).guards
+    assert not served_method(FeedSettings(method_version=2, preset="paper")).guards
+    assert not replayed_method(variant).guards
+
+
 def test_the_preset_paper_is_a_method_of_its_own_that_a_worker_serves() -> None:
     paper = served_method(FeedSettings(preset="paper"))
 

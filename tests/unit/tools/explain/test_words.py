@@ -22,6 +22,7 @@ def test_every_cause_has_words_and_they_are_no_jargon() -> None:
 
 def test_what_the_truth_does_depends_on_the_weight() -> None:
     assert meaning_of("truth", "mix") != meaning_of("truth", "select")
+    assert "from version 2 of the method on, adds the real one" in meaning_of("truth", "mix")
     assert meaning_of("others", "mix") == meaning_of("others", "select")
 
 

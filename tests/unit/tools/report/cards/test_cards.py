@@ -11,7 +11,7 @@ from stream_peer.events import topics
 from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
 from stream_peer.serve.explanation import WeightExplanation
 from stream_peer.serve.pages.parts import style_sheet
-from stream_peer.settings.feed.model import FeedSettings
+from stream_peer.settings.feed.model import FeedSettings, MethodSettings
 from stream_peer.tools.explain.weight import run_explanations
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.replay import replay
@@ -240,13 +240,23 @@ def group(kind: Literal["copies", "follower"], n_experts: int) -> ExpertGroup:
     return ExpertGroup(experts=names, kind=kind, agreement=0.99, expected=0.42, questions=312)
 
 
-@pytest.mark.parametrize(("guard", "said"), [("on", "on followers have none."), ("off", "With guard: on")])
-def test_groups_are_named_with_what_the_guard_does_about_them(guard: Literal["on", "off"], said: str) -> None:
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        (FeedSettings(guard="on"), "shares one weight.</p>"),
+        (FeedSettings(method_version=2), "Followers have no weight.</p>"),
+        (FeedSettings(method_version=2, guard="off"), "With guard: on"),
+        (FeedSettings(method_version=2, preset="paper"), "With guard: on"),
+        (FeedSettings(method_version=2, method=MethodSettings(learner="ada-hedge")), "With guard: on"),
+        (FeedSettings(), "With guard: on"),
+    ],
+)
+def test_groups_are_named_with_what_the_guard_does_about_them(settings: FeedSettings, said: str) -> None:
     history = ReplayHistory()
     groups = [group("copies", SHOWN_MEMBERS + 2), group("follower", 1)]
     add(history, topics.WEIGHTS, msgspec.structs.replace(weights(1, {"a": 1.0}), groups=groups))
 
-    card = groups_card(page_of(history, FeedSettings(guard=guard)))
+    card = groups_card(page_of(history, settings))
 
     assert said in card
     assert "&lt;e11&gt; and 2 more" in card
