@@ -9,7 +9,17 @@ from pathlib import Path
 
 import pytest
 
-from tests.infra.support.chart import RELEASE, Manifest, containers, environment, manifests, mounted, one, worker
+from tests.infra.support.chart import (
+    RELEASE,
+    Manifest,
+    containers,
+    environment,
+    manifests,
+    mounted,
+    one,
+    set_up_job,
+    worker,
+)
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.secured_kafka import PASSWORD, USER, secured_kafka
 from tests.integration.support.service import Worker
@@ -100,12 +110,13 @@ def test_an_install_sets_up_becomes_ready_and_passes_its_own_test(
     def committed() -> bool:
         return all(kafka.committed(each["consumerGroup"], each["topic"]) for each in triggers(every))
 
-    made = [pod.run(container) for container in containers(one("Job", every)["spec"]["template"]["spec"])]
+    made = [pod.run(container) for container in containers(set_up_job(every)["spec"]["template"]["spec"])]
     started = Worker(pod.command(worker(every)), pod.variables(worker(every)), tmp_path / "log")
     try:
         started.wait_ready()
         here = {"STREAM_PEER_HTTP__PORT": str(started.port), "WORKER": f"127.0.0.1:{started.port}"}
         tested = [pod.run(container, **here) for container in containers(one("Pod", every)["spec"])]
+        after_upgrade = pod.run(*containers(set_up_job(every, "set-up-method")["spec"]["template"]["spec"]))
         without_token = started.http("/version")
         wait_until(committed, 60, lambda: f"KEDA would see no offsets: {triggers(every)}\n{started.said()}")
         code = started.terminate()
@@ -115,6 +126,7 @@ def test_an_install_sets_up_becomes_ready_and_passes_its_own_test(
 
     assert "Stored feed settings" in made[1]
     assert "is ready" in tested[0]
+    assert after_upgrade.startswith("Nothing to do")
     assert without_token[0] == 401
     assert code == 0
     # The file of the worker and the settings that the Job has applied are the same.
@@ -129,7 +141,7 @@ def test_a_secured_install_logs_in_with_password_and_certificate(tmp_path: Path)
         every = manifests(SECURED.format(bootstrap=broker.bootstrap))
         pod = Pod(every, tmp_path, broker.files)
 
-        made = [pod.run(container) for container in containers(one("Job", every)["spec"]["template"]["spec"])]
+        made = [pod.run(container) for container in containers(set_up_job(every)["spec"]["template"]["spec"])]
         started = Worker(pod.command(worker(every)), pod.variables(worker(every)), tmp_path / "log")
         try:
             started.wait_ready()

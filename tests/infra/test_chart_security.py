@@ -166,4 +166,4 @@ def test_the_set_up_and_the_test_reach_what_they_need_where_all_else_is_closed()
     assert "9093" in rules(set_up, "egress")
     assert "http" in rules(test, "egress")
     # A policy of the release would come after the Job.
-    assert set_up["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade,pre-rollback"
+    assert set_up["metadata"]["annotations"]["helm.sh/hook"] == "pre-install,pre-upgrade,pre-rollback,post-upgrade"

@@ -1,4 +1,4 @@
-"""The Job before each install and upgrade, and the pod of ``helm test``."""
+"""The Job before each install and upgrade, the one after an upgrade, and the pod of ``helm test``."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from stream_peer import __version__
-from tests.infra.support.chart import CI, SET_UP, TEST, Manifest, all_of, containers, manifests, of_ci, one
+from tests.infra.support.chart import CI, SET_UP, TEST, Manifest, all_of, containers, manifests, of_ci, one, set_up_job
 from tests.unit.serve.http.serving import serving
 
 HOOK, WEIGHT, DELETION = "helm.sh/hook", "helm.sh/hook-weight", "helm.sh/hook-delete-policy"
@@ -18,7 +18,11 @@ def commands(spec: Manifest) -> list[list[str]]:
 
 
 def job(name: str) -> Manifest:
-    return one("Job", of_ci(name))
+    return set_up_job(of_ci(name))
+
+
+def method_job(values: str = "{}") -> Manifest:
+    return set_up_job(manifests(values), "set-up-method")
 
 
 def test_the_topics_are_made_before_the_feed_settings_are_applied() -> None:
@@ -42,9 +46,29 @@ def test_what_the_job_needs_is_there_before_it_and_before_the_release(name: str)
         needed.add(("ServiceAccount", spec["serviceAccountName"]))
 
     weights = {(m["kind"], m["metadata"]["name"]): int(m["metadata"]["annotations"][WEIGHT]) for m in hooks}
-    assert {m["metadata"]["annotations"][HOOK] for m in hooks} == {"pre-install,pre-upgrade,pre-rollback"}
+    jobs = {m["metadata"]["name"]: m["metadata"]["annotations"][HOOK] for m in hooks if m["kind"] == "Job"}
+    assert jobs.pop(job(name)["metadata"]["name"]) == "pre-install,pre-upgrade,pre-rollback"
+    assert list(jobs.values()) == ([] if name == "split" else ["post-upgrade"])
+    of_needed = {m["metadata"]["annotations"][HOOK] for m in hooks if m["kind"] != "Job"}
+    assert of_needed == {"pre-install,pre-upgrade,pre-rollback,post-upgrade"}
     assert needed <= weights.keys()
     assert all(weights[each] < weights["Job", job(name)["metadata"]["name"]] for each in needed)
+
+
+def test_after_an_upgrade_the_version_of_the_method_rises_once_no_former_worker_runs() -> None:
+    spec = method_job("setUp: {formerWorkersSeconds: 1200}")["spec"]["template"]["spec"]
+
+    assert commands(spec) == [["settings", "apply", "--no-wait", "--upgrade", "1200"]]
+    (container,) = containers(spec)
+    (former,) = job("default")["spec"]["template"]["spec"]["containers"]
+    assert {**container, "name": "", "args": []} == {**former, "name": "", "args": []}
+    of_pod, of_former = ({**each, "containers": []} for each in (spec, job("default")["spec"]["template"]["spec"]))
+    assert of_pod == {key: value for key, value in of_former.items() if key != "initContainers"}
+
+
+def test_a_job_after_an_upgrade_ends_before_helm_gives_up() -> None:
+    assert commands(method_job()["spec"]["template"]["spec"])[0][-1] == "240"
+    assert method_job()["spec"]["backoffLimit"] == 6
 
 
 def test_a_job_that_failed_stays_to_be_looked_at_and_goes_before_the_next() -> None:

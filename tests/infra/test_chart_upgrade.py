@@ -46,6 +46,7 @@ INTENDED = {
         "spec.template.spec.containers.0.image",
         "spec.template.spec.initContainers.0.image",
     },
+    "Job release-stream-peer-set-up-method": {"spec.template.spec.containers.0.image"},
     "Pod release-stream-peer-test": {
         "spec.containers.0.image",
         "spec.initContainers.0.image",

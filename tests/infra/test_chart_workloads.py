@@ -13,6 +13,7 @@ from tests.infra.support.chart import (
     manifests,
     of_ci,
     one,
+    set_up_job,
     worker,
 )
 
@@ -177,7 +178,7 @@ def test_pods_are_replaced_in_order_and_started_together() -> None:
 def test_what_you_add_is_in_every_pod() -> None:
     for spec in (
         one("StatefulSet", of_ci("everything"))["spec"]["template"]["spec"],
-        one("Job", of_ci("everything"))["spec"]["template"]["spec"],
+        set_up_job(of_ci("everything"))["spec"]["template"]["spec"],
     ):
         assert spec["nodeSelector"] == {"kubernetes.io/os": "linux"}
         assert spec["tolerations"] == [{"key": "dedicated", "operator": "Exists"}]
@@ -198,5 +199,5 @@ def test_labels_and_annotations_are_where_they_belong() -> None:
     assert stateful_set["metadata"]["annotations"] == {"reloader.stakater.com/auto": "true"}
     assert stateful_set["spec"]["template"]["metadata"]["annotations"]["example.com/note"] == "yes"
     assert labels_of_pods(stateful_set)["tier"] == "backend"
-    assert labels_of_pods(one("Job", every))["tier"] == "set-up"
+    assert labels_of_pods(set_up_job(every))["tier"] == "set-up"
     assert all(COMPONENT in manifest["metadata"]["labels"] for manifest in every)

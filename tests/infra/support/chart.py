@@ -74,8 +74,14 @@ def one(kind: str, every: Sequence[Manifest], component: str | None = None) -> M
     return found
 
 
+def set_up_job(every: Sequence[Manifest], name: str = "set-up") -> Manifest:
+    """The Job before each install and upgrade; ``set-up-method``: the one after an upgrade."""
+    (found,) = (job for job in all_of("Job", every) if job["metadata"]["name"].endswith(f"-{name}"))
+    return found
+
+
 def pod_specs(every: Sequence[Manifest]) -> Iterator[Manifest]:
-    """What pods are made from: those of workers, of the set-up Job and of ``helm test``."""
+    """What pods are made from: those of workers, of the set-up Jobs and of ``helm test``."""
     for manifest in every:
         if manifest["kind"] in ("StatefulSet", "Job"):
             yield manifest["spec"]["template"]["spec"]
