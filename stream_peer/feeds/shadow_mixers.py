@@ -39,7 +39,6 @@ from stream_peer.numerics.outer_layer import stretched
 from stream_peer.settings.feed.model import FeedSettings, MixerSettings, ShadowSettings
 
 _STORED = struct.Struct("<q2d")
-_AS_LIVE = -1
 _Shares = tuple[float, float, float, float]
 _PRIORS = ("prior_mean", "prior_peer", "prior_truth_slow", "prior_truth_fast", "trust_prior")
 
@@ -65,11 +64,11 @@ def unpack_shadows(packed: bytes) -> tuple[ShadowForecast, ...]:
 
 
 class _Plan(NamedTuple):
-    """A shadow: which rows its own mixers have, if they are not as live, and the rest of its settings."""
+    """A shadow: which rows its own mixers have, None if they are as live, and the rest of its settings."""
 
     shadow: int
-    peer: int
-    slow: int
+    peer: int | None
+    slow: int | None
     uniform_share: float
     stretch: bool
 
@@ -88,10 +87,10 @@ class ShadowReading(NamedTuple):
         found = []
         for plan, mixing in zip(self.plans, self.mixings, strict=True):
             share = plan.uniform_share
-            peer = live_peer if plan.peer == _AS_LIVE else share * mean + (1.0 - share) * own[plan.peer]
-            slow = live_slow if plan.slow == _AS_LIVE else own[plan.slow]
+            peer = live_peer if plan.peer is None else share * mean + (1.0 - share) * own[plan.peer]
+            slow = live_slow if plan.slow is None else own[plan.slow]
             _, mix = mixed(mixing.shares, (mean, peer, slow, fast), net_share)
-            found.append(_told(plan, mixing, mix))
+            found.append(_shadow_forecast(plan, mixing, mix))
         return tuple(found)
 
     def shared_forecasts(
@@ -103,17 +102,17 @@ class ShadowReading(NamedTuple):
         for plan, mixing in zip(self.plans, self.mixings, strict=True):
             weights = shared_by_groups(mixing_weights(self._weights(plan, live), mixing, 0.0), groups)
             _, mix = guarded(float(np.add.reduce(weights * forecasts)), mean, net_share)
-            found.append(_told(plan, mixing, mix))
+            found.append(_shadow_forecast(plan, mixing, mix))
         return tuple(found)
 
     def _weights(self, plan: _Plan, live: ExpertWeights) -> ExpertWeights:
         """The weights of all mixers of a shadow."""
-        if plan.peer != _AS_LIVE:
+        if plan.peer is not None:
             live = msgspec.structs.replace(live, peer=with_uniform_share(self.weights[plan.peer], plan.uniform_share))
-        return live if plan.slow == _AS_LIVE else msgspec.structs.replace(live, truth_slow=self.weights[plan.slow])
+        return live if plan.slow is None else msgspec.structs.replace(live, truth_slow=self.weights[plan.slow])
 
 
-def _told(plan: _Plan, mixing: Mixing, mix: float) -> ShadowForecast:
+def _shadow_forecast(plan: _Plan, mixing: Mixing, mix: float) -> ShadowForecast:
     return ShadowForecast(plan.shadow, mix, unchecked(stretched)(mix, mixing.stretch if plan.stretch else 0.0))
 
 
@@ -142,8 +141,8 @@ class Shadows:
         self._plans = tuple(
             _Plan(
                 shadow.id,
-                rows.get(_peer(shadow.mixer), _AS_LIVE),
-                rows.get(shadow.mixer.truth_rate, _AS_LIVE),
+                rows.get(_peer(shadow.mixer)),
+                rows.get(shadow.mixer.truth_rate),
                 shadow.mixer.uniform_share,
                 shadow.stretch,
             )
@@ -168,17 +167,12 @@ class Shadows:
         """
         if not self.settings:
             return None
-        present = columns.shape[1]
-        weights = np.zeros((0, present))
+        weights = np.zeros((0, columns.shape[1]))
         if len(self._mixers.coefficients):
             compared, scored = columns[EXPERT.span("compared", "scored")]
-            answered, known = compared + scored, compared
-            if not self._method.pools:
-                of_all, known_of_all = np.add.reduce(scored), np.add.reduce(compared)
-                answered, known = float(known_of_all + of_all) / present, float(known_of_all) / present
-            weights = unchecked(mixers_side_by_side)(
-                self._mixers, columns[EXPERT.span("mix_level", "mix_regret")], answered, known
-            ).round(DECIMALS)
+            sums, own_counts = columns[EXPERT.span("mix_level", "mix_regret")], self._method.own_counts
+            weights = unchecked(mixers_side_by_side)(self._mixers, sums, scored, compared, own_counts=own_counts)
+            weights = weights.round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed_sums, live, peer_trust))
 
     def scores(self, sums: Sums) -> list[ShadowScores] | msgspec.UnsetType:
@@ -241,12 +235,12 @@ def shadow_columns(
     return tuple(found)
 
 
-def losses_of_mix(mix: float, told: float, outcome: int) -> tuple[float, float, float]:
+def losses_of_mix(mix: float, stretched_mix: float, outcome: int) -> tuple[float, float, float]:
     """Squared and log loss of a stretched forecast, and squared loss of the mixed one.
 
     Parameters
     ----------
-    mix, told : float
+    mix, stretched_mix : float
         The mixed forecast and the stretched one, in [0, 1].
     outcome : {0, 1}
 
@@ -255,8 +249,9 @@ def losses_of_mix(mix: float, told: float, outcome: int) -> tuple[float, float, 
     >>> [round(loss, 4) for loss in losses_of_mix(0.5, 0.9, 1)]
     [0.01, 0.1054, 0.25]
     """
-    chance = min(max(told if outcome else 1.0 - told, LOG.clip), 1.0 - LOG.clip)
-    return (told - outcome) * (told - outcome), -unchecked(portable_log_of)(chance), (mix - outcome) * (mix - outcome)
+    chance = min(max(stretched_mix if outcome else 1.0 - stretched_mix, LOG.clip), 1.0 - LOG.clip)
+    error, mix_error = stretched_mix - outcome, mix - outcome
+    return error * error, -unchecked(portable_log_of)(chance), mix_error * mix_error
 
 
 class ShadowRecord(NamedTuple):

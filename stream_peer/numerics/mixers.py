@@ -15,7 +15,8 @@ The names are those of the columns of a feed. In the mathematics they are SU, SV
 The first two weigh experts by their regret a question. Textbook rates, which divide a sum by the root of the number of
 questions, put all weight on one expert in the end, however little better it is; what an expert is worth to a
 combination does not grow with the number of questions, only how well it is known. In version 1 of
-the method the number is the same for all present: who skips a question is weighed as who says what the mean says.
+the method the number is the same for all present: who skips a question is weighed as who says what the mean says. From
+version 2 on it is each expert's own (``own_counts``).
 
 `mixers_side_by_side` reads the same sums under several settings at once. `median` and `logit_mean` are published beside
 the mixed forecast, for comparison.
@@ -123,28 +124,21 @@ TRUTH_PRIOR = 10.0
 
 
 def peer_mixer_logs(
-    mix_level: FloatArray,
-    mix_slope: FloatArray,
-    mix_answer: FloatArray,
-    counts: FloatArray,
-    *,
-    nominal: float,
-    rate: float,
-    outcomes: tuple[FloatArray, FloatArray] | None = None,
+    sums: FloatArray, counts: FloatArray, resolved: FloatArray, *, nominal: float, rate: float, own_counts: bool
 ) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from reference answers, before their uniform share.
 
     ``rate·((1-2η)·mix_level + η·mix_slope - mix_answer)/(n̄+40)``, of which one softmax makes the weights of all mixers:
     exponential weights on the linearised peer regret 2b(b-p) - 2(b-p)·ỹ a question, ỹ = (ŷ-η)/(1-2η), on the unit
     scale. n̄ is the mean count of those present; 40 questions without regret are put before. The error rate η is
-    nominal on purpose: estimated ones mix worse.
+    nominal on purpose: estimated ones mix worse. ``sums`` are (4, n): ``mix_level`` to ``mix_regret``.
 
-    ``outcomes``: ``mix_regret`` and the number of resolved questions. Then each expert's own numbers count, by
-    `pooled_regrets`, and an outcome counts as four more reference answers, its regret double.
+    ``own_counts``: each expert's own numbers count, by `pooled_regrets`, and outcomes as well: each as four more
+    reference answers, its regret double. Else nothing is read of outcomes.
     """
-    regrets = (1.0 - 2.0 * nominal) * mix_level + nominal * mix_slope - mix_answer
-    if outcomes is not None:
-        mix_regret, resolved = outcomes
+    level, slope, answer, mix_regret = sums
+    regrets: FloatArray = (1.0 - 2.0 * nominal) * level + nominal * slope - answer
+    if own_counts:
         return rate * _pooled_peers(regrets, counts, mix_regret, resolved)
     return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
 
@@ -194,15 +188,15 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
-def truth_slow_logs(mix_regret: FloatArray, resolved: FloatArray, *, rate: float, pooled: bool = False) -> FloatArray:
+def truth_slow_logs(mix_regret: FloatArray, resolved: FloatArray, *, rate: float, own_counts: bool) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from outcomes, by how each expert did against the plain mean.
 
     ``rate·mix_regret/(m̄+10)``, m̄ the mean number of resolved questions of those present; ten without regret are put
     before. The fast mixer is AdaNormalHedge on ``fast_regret`` and ``fast_absolute``: it competes with the best
     combination at its own forecast, and so goes on learning where the combination that it has reached errs, which the
-    plain mean says nothing of. ``pooled``: by `pooled_regrets`.
+    plain mean says nothing of. ``own_counts``: by `pooled_regrets`.
     """
-    if pooled:
+    if own_counts:
         return rate * pooled_regrets(mix_regret, resolved, TRUTH_PRIOR)
     return rate / (_mean_count(resolved) + TRUTH_PRIOR) * mix_regret
 
@@ -238,15 +232,11 @@ class SideBySide(NamedTuple):
         return cls(np.array(rows, dtype=np.float64).reshape(-1, 4))
 
 
-_COUNTS = Numbers("...", low=0.0)
+_COUNTS = Numbers("n", low=0.0)
 
 
-def _check_anybody(sums: FloatArray, answered: float | FloatArray, resolved: float | FloatArray, **_: object) -> None:
-    """Refuse sums of nobody, and counts of others than the sums."""
-    shapes = {np.shape(answered), np.shape(resolved)}
-    if shapes not in ({()}, {sums.shape[1:]}):
-        msg = f"answered and resolved have the shapes {np.shape(answered)} and {np.shape(resolved)}, sums {sums.shape}"
-        raise FormulaInputError(msg)
+def _check_anybody(sums: FloatArray, **_: object) -> None:
+    """Refuse sums of nobody."""
     if not sums.shape[1]:
         msg = f"sums has the shape {sums.shape}: of nobody there are no weights"
         raise FormulaInputError(msg)
@@ -256,24 +246,27 @@ def _check_anybody(sums: FloatArray, answered: float | FloatArray, resolved: flo
     _check_anybody,
     mixers=Fields(SideBySide, {"coefficients": Numbers("k 4")}),
     sums=Numbers("4 n"),
-    answered=_COUNTS,
-    resolved=_COUNTS,
+    scored=_COUNTS,
+    compared=_COUNTS,
+    own_counts=Numbers(kind=np.bool_),
 )
 def mixers_side_by_side(
-    mixers: SideBySide, sums: FloatArray, answered: float | FloatArray, resolved: float | FloatArray
+    mixers: SideBySide, sums: FloatArray, scored: FloatArray, compared: FloatArray, *, own_counts: bool = True
 ) -> FloatArray:
     """Mixing weights from reference answers, without the uniform share, and from outcomes, under several settings.
 
-    ``softmax((c₁·mix_level + c₂·mix_slope + c₃·mix_answer)/(n̄+40) + c₄·mix_regret/(m̄+10))`` for each.
+    ``softmax((c₁·mix_level + c₂·mix_slope + c₃·mix_answer)/(n̄+40) + c₄·mix_regret/(m̄+10))`` for each, n̄ and m̄ the mean
+    numbers of questions and of resolved ones that those present answered.
 
     Parameters
     ----------
     mixers : SideBySide
     sums : (4, n) float64
         Those four columns of the n ≥ 1 experts present.
-    answered, resolved : float, or (n,) float64
-        n̄ and m̄: how many questions, and how many resolved ones, those present answered on average. Or how many each of
-        them did: then regrets are those of `pooled_regrets`.
+    scored, compared : (n,) float64
+        How many questions without outcome, and how many resolved ones, each of them answered.
+    own_counts : bool
+        Whether each expert's own numbers count instead of the means: then regrets are those of `pooled_regrets`.
 
     Returns
     -------
@@ -284,16 +277,19 @@ def mixers_side_by_side(
     --------
     >>> import numpy as np
     >>> sums = np.array([[0.0, 2.0], [0.0, 1.0], [0.0, -1.0], [0.0, 1.0]])
-    >>> mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [24.0]), sums, 20.0, 9.0).round(4)
+    >>> counts = np.array([11.0, 11.0]), np.array([9.0, 9.0])
+    >>> mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [24.0]), sums, *counts, own_counts=False).round(4)
     array([[0.3143, 0.6857],
            [0.2204, 0.7796]])
     """
     weights: FloatArray
-    if isinstance(answered, np.ndarray) and isinstance(resolved, np.ndarray):
+    if own_counts:
         of_answers, rates = mixers.coefficients[:, :3] @ sums[:3], -mixers.coefficients[:, 2:3]
-        peers = _pooled_peers(of_answers, answered, rates * sums[3], resolved)
-        weights = peers + mixers.coefficients[:, 3:] * pooled_regrets(sums[3], resolved, TRUTH_PRIOR)
+        peers = _pooled_peers(of_answers, compared + scored, rates * sums[3], compared)
+        weights = peers + mixers.coefficients[:, 3:] * pooled_regrets(sums[3], compared, TRUTH_PRIOR)
     else:
+        n_open, n_resolved = np.add.reduce(scored), np.add.reduce(compared)
+        answered, resolved = float(n_resolved + n_open) / scored.size, float(n_resolved) / scored.size
         numbers = np.array([answered + PEER_PRIOR] * 3 + [resolved + TRUTH_PRIOR])
         weights = np.einsum("kc,cn->kn", mixers.coefficients / numbers, sums)
     weights -= np.maximum.reduce(weights, axis=1, keepdims=True)

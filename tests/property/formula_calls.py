@@ -215,7 +215,9 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "mixers_side_by_side": {
         "mixers": SideBySide.of([(0.35, 24.0)], [24.0]),
         "sums": np.stack((SOME, SOME, SOME, SOME)),
-        "resolved": 9.0,
+        "scored": COUNTS,
+        "compared": COUNTS,
+        "own_counts": True,
     },
     "neighbourly_order": {"similarity": np.array([[1.0, 0.2, 0.1], [0.2, 1.0, 0.4], [0.1, 0.4, 1.0]])},
     "noise_boundary": {"variance": COUNTS},

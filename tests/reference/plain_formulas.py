@@ -34,14 +34,16 @@ def peer_mixer(
     uniform_share: float,
 ) -> FloatArray:
     """``σ·uniform + (1-σ)·softmax(…)`` of `peer_mixer_logs`: the mixer from reference answers alone."""
+    nothing = np.zeros(len(counts))
+    sums = np.array([mix_level, mix_slope, mix_answer, nothing])
     return with_uniform_share(
-        softmax(peer_mixer_logs(mix_level, mix_slope, mix_answer, counts, nominal=nominal, rate=rate)), uniform_share
+        softmax(peer_mixer_logs(sums, counts, nothing, nominal=nominal, rate=rate, own_counts=False)), uniform_share
     )
 
 
 def truth_slow(mix_regret: FloatArray, resolved: FloatArray, *, rate: float) -> FloatArray:
     """``softmax(rate·mix_regret/(m̄+10))``, the slow mixer from outcomes alone."""
-    return softmax(truth_slow_logs(mix_regret, resolved, rate=rate))
+    return softmax(truth_slow_logs(mix_regret, resolved, rate=rate, own_counts=False))
 
 
 class ThreeReferenceClassSolution(NamedTuple):

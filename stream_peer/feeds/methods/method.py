@@ -216,7 +216,7 @@ class Method:
         Whether trust sets the prior share of the peer mixer, and peers stretch the mix before outcomes do.
     stretch_shrinkage : float
         See `stretch_factor`.
-    pools : bool
+    own_counts : bool
         Whether mixers weigh each expert by the regrets of its own questions, see `pooled_regrets`.
     finds_repeaters : bool
         Whether experts who repeat what was published are looked for, see `find_repeaters`, and followers of either kind
@@ -249,7 +249,7 @@ class Method:
     finds_blocks: bool = False
     heeds_trust: bool = False
     stretch_shrinkage: float = 5.0
-    pools: bool = False
+    own_counts: bool = False
     finds_repeaters: bool = False
     mixes_at_half: bool = False
 

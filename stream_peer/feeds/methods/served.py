@@ -47,7 +47,7 @@ def default_method(settings: FeedSettings) -> Method:
         finds_repeaters=True,
         heeds_trust=True,
         stretch_shrinkage=2.5,
-        pools=True,
+        own_counts=True,
         mixes_at_half=True,
         bounds_all=True,
         tells_doubt=True,

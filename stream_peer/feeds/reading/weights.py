@@ -45,7 +45,7 @@ _COUNTS = [_SCORED, _RESOLVED, EXPERT.at("evaluated")]
 _OUTCOME_LOSS, _TRUE_REGRET = EXPERT.at("outcome_loss"), EXPERT.at("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = EXPERT.at("outcome_regret"), EXPERT.at("outcome_absolute")
 _LOSSES = [EXPERT.span("loss", "loss_if_zero", rule) for rule in VOTE_RULES]
-_LEVEL, _SLOPE, _ANSWER = (EXPERT.at(name) for name in ("mix_level", "mix_slope", "mix_answer"))
+_MIX_SUMS = EXPERT.span("mix_level", "mix_regret")
 _MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
 _EVALUATED_SQUARED = EXPERT.at("evaluated_squared")
 _FAST_REGRET, _FAST_ABSOLUTE = EXPERT.at("fast_regret"), EXPERT.at("fast_absolute")
@@ -198,7 +198,7 @@ def read_weights(
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
-    weights = _softmax(_log_weights(columns, rates, mixer, pooled=method.pools))
+    weights = _softmax(_log_weights(columns, rates, mixer, own_counts=method.own_counts))
     if method.select is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     if mixer.uniform_share:
@@ -214,18 +214,17 @@ def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
     return alike, alike
 
 
-def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings, *, pooled: bool) -> FloatArray:
+def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings, *, own_counts: bool) -> FloatArray:
     """Logarithms, unscaled, of the default weights: ``select``, ``peer``, and with outcomes of the truth mixers."""
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
     compared = columns[_COMPARED]
     peer = peer_mixer_logs(
-        columns[_LEVEL],
-        columns[_SLOPE],
-        columns[_ANSWER],
+        columns[_MIX_SUMS],
         columns[_SCORED] + compared,
+        compared,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
-        outcomes=(columns[_MIX_REGRET], compared) if pooled else None,
+        own_counts=own_counts,
     )
     n_experts = len(peer)
     if not np.count_nonzero(compared):
@@ -238,7 +237,7 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
     logs = np.empty((4, n_experts))
     logs[0::3] = _ada_normal_hedge_logs(hedged[0], hedged[1])
     logs[1] = peer
-    logs[2] = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate, pooled=pooled)
+    logs[2] = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate, own_counts=own_counts)
     return logs
 
 

@@ -51,8 +51,8 @@ def test_pooled_regrets_are_those_of_own_questions_and_forty_of_an_average_exper
 def peers(regrets: list[float], counts: list[float]) -> list[float]:
     """The peer mixer's logarithms of regrets by reference answers alone, at a rate of 1."""
     nothing = np.zeros(len(counts))
-    answers = -np.array(regrets), np.array(counts)
-    logs = peer_mixer_logs(nothing, nothing, *answers, nominal=0.35, rate=1.0, outcomes=(nothing, nothing))
+    sums = np.array([nothing, nothing, -np.array(regrets), nothing])
+    logs = peer_mixer_logs(sums, np.array(counts), nothing, nominal=0.35, rate=1.0, own_counts=True)
     return [float(log) for log in logs]
 
 
@@ -75,10 +75,11 @@ def test_an_expert_that_answers_much_is_not_charged_for_it_under_pooled_regrets(
     """Nearly everybody's regret is a little negative; the one who answered nine hundred has the smallest."""
     counts = np.array([900.0, 100.0, 100.0])
     mix_answer = np.array([0.04, 0.06, 0.06]) * counts
-    terms = np.zeros(3), np.zeros(3), mix_answer, counts
+    nothing = np.zeros(3)
+    terms = np.array([nothing, nothing, mix_answer, nothing]), counts, nothing
 
-    former = peer_mixer_logs(*terms, nominal=0.35, rate=24.0)
-    pooled = peer_mixer_logs(*terms, nominal=0.35, rate=24.0, outcomes=(np.zeros(3), np.zeros(3)))
+    former = peer_mixer_logs(*terms, nominal=0.35, rate=24.0, own_counts=False)
+    pooled = peer_mixer_logs(*terms, nominal=0.35, rate=24.0, own_counts=True)
 
     assert former.argmin() == 0
     assert pooled.argmax() == 0
@@ -87,7 +88,8 @@ def test_an_expert_that_answers_much_is_not_charged_for_it_under_pooled_regrets(
 def test_an_outcome_counts_in_the_peer_mixer_as_five_reference_answers() -> None:
     nothing, regret, resolved = np.zeros(2), np.array([3.0, -1.0]), np.array([4.0, 4.0])
 
-    logs = peer_mixer_logs(nothing, nothing, nothing, resolved, nominal=0.35, rate=24.0, outcomes=(regret, resolved))
+    sums = np.array([nothing, nothing, nothing, regret])
+    logs = peer_mixer_logs(sums, resolved, resolved, nominal=0.35, rate=24.0, own_counts=True)
 
     np.testing.assert_allclose(logs, 24.0 * pooled_regrets(2.0 * regret, 5.0 * resolved, 40.0), rtol=1e-12)
 
@@ -96,11 +98,10 @@ def test_pooled_regrets_side_by_side_are_those_of_each_mixer() -> None:
     sums, counts = np.array([[1.0, -2.0], [0.3, 0.1], [0.2, 0.6], [3.0, -1.0]]), np.array([30.0, 2.0])
     known = np.array([4.0, 0.0])
 
-    peer, slow = mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [20.0]), sums, counts, known)
+    mixers = SideBySide.of([(0.35, 24.0)], [20.0])
+    peer, slow = mixers_side_by_side(mixers, sums, counts - known, known, own_counts=True)
 
-    level, slope, answer = sums[:3]
-    terms = level, slope, answer, counts
-    expected = np.exp(peer_mixer_logs(*terms, nominal=0.35, rate=24.0, outcomes=(sums[3], known)))
+    expected = np.exp(peer_mixer_logs(sums, counts, known, nominal=0.35, rate=24.0, own_counts=True))
     np.testing.assert_allclose(peer, expected / expected.sum(), rtol=1e-12)
     expected = np.exp(20.0 * pooled_regrets(sums[3], known, 10.0))
     np.testing.assert_allclose(slow, expected / expected.sum(), rtol=1e-12)
@@ -139,7 +140,7 @@ def test_each_row_is_what_its_mixer_says_alone() -> None:
     peers, slow = [(0.35, 24.0), (0.0, 2.0)], [24.0, 3.0]
     answered = scored + resolved
 
-    found = mixers_side_by_side(SideBySide.of(peers, slow), sums, float(answered.mean()), float(resolved.mean()))
+    found = mixers_side_by_side(SideBySide.of(peers, slow), sums, scored, resolved, own_counts=False)
 
     expected = [
         *(
