@@ -27,7 +27,7 @@ from stream_peer.feeds.reading.weights import (
     shared_by_groups,
 )
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, ShadowReading, unpack_shadows
-from stream_peer.feeds.vote_units import united
+from stream_peer.feeds.vote_units import Groups, united
 from stream_peer.numerics.agreement import CrossAgreement, cross_agreement
 from stream_peer.numerics.answers import MajorityAnswer, majority_of, votes
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
@@ -336,9 +336,8 @@ class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
         What shadows say, if there are any.
     shrink : float
         Share of uniform weights in the published selection weights.
-    groups : (n,) int64, optional
-        Experts with equal numbers are one group, which votes once and shares one weight; negative: in none. Groups are
-        parts of teams.
+    groups : Groups, optional
+        Each votes once and shares one weight. Groups are parts of teams.
     steady : (n,) int64, optional
         With thresholds: the bins of `Medians.steady`.
     """
@@ -361,7 +360,7 @@ class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
     block: int = 0
     shadows: ShadowReading | None = None
     shrink: float = 0.0
-    groups: IntArray | None = None
+    groups: Groups | None = None
     steady: IntArray | None = None
 
 
@@ -438,7 +437,7 @@ def _everybody(
         if yes + yes != voters:
             return MajorityAnswer(int(yes + yes > voters), tie=False, yes=yes, voters=voters)
         return majority_of(at_half, forecasts, under.coin)
-    return united(at_half, forecasts, None, under.groups, None).majority(under.coin)
+    return united(at_half, forecasts, None, under.groups.numbers, None).majority(under.coin)
 
 
 def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: ScoringInputs) -> Mix:
@@ -455,7 +454,7 @@ def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: ScoringInputs) ->
 def _agreement(forecasts: FloatArray, under: ScoringInputs) -> CrossAgreement | None:
     """How the mix and the mean agree with those who did not make them. Members of a group or team are one voter."""
     weights = published_mix(under.weights, under.mixing, under.net_share, under.groups)
-    return unchecked(cross_agreement)(forecasts, weights, under.groups if under.teams is None else under.teams)
+    return unchecked(cross_agreement)(forecasts, weights, under.teams)
 
 
 def _shadows(

@@ -97,7 +97,7 @@ def scoring_inputs(
         n_experts=seen.experts,
         gaps=seen.gaps,
         teams=roster.team_numbers(experts),
-        groups=roster.group_numbers(experts),
+        groups=roster.held_groups(experts),
         block=block,
         shrink=path_state.shrink,
         shadows=feed.shadows.read(reading.feed_sums, columns, mixing, path_state.peer_trust),

@@ -12,7 +12,7 @@ import numpy as np
 from stream_peer.events.feed_log import Round
 from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.sums import Sums
-from stream_peer.feeds.vote_units import numbers_of, united_numbers
+from stream_peer.feeds.vote_units import Groups, united_numbers
 from stream_peer.log.ids import Given, Names, digest_of_id, taken
 from stream_peer.numerics.arguments import IndexArray, IntArray
 
@@ -225,7 +225,8 @@ class Roster:
         if not self.teams and not self._groups and not self._weightless:
             return None
         if self._teams is None:
-            self._teams = united_numbers(self.declared_teams(), numbers_of(self._groups, len(self), self._weightless))
+            held = Groups.of(self._groups, len(self), self._weightless)
+            self._teams = united_numbers(self.declared_teams(), held.numbers)
         return self._teams[places]
 
     def declared_teams(self) -> IntArray:
@@ -240,11 +241,11 @@ class Roster:
         self._weightless = list(weightless)
         self._teams = None
 
-    def group_numbers(self, places: IndexArray) -> IntArray | None:
-        """Number of the group of each of some experts, -1 for none; None if no group is held together."""
+    def held_groups(self, places: IndexArray) -> Groups | None:
+        """The groups of some experts; None if no group is held together."""
         if not self._groups and not self._weightless:
             return None
-        return numbers_of(self._groups, len(self), self._weightless)[places]
+        return Groups.of(self._groups, len(self), self._weightless).at(places)
 
     # --- readings ---
 

@@ -32,6 +32,7 @@ from stream_peer.feeds.reading.weights import (
     stretch_of,
 )
 from stream_peer.feeds.sums import Sums
+from stream_peer.feeds.vote_units import Groups
 from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.losses import LOG, portable_log_of
 from stream_peer.numerics.mixers import SideBySide, mixers_side_by_side, with_uniform_share
@@ -94,7 +95,7 @@ class ShadowReading(NamedTuple):
         return tuple(found)
 
     def shared_forecasts(
-        self, forecasts: FloatArray, live: ExpertWeights, groups: IntArray, net_share: float
+        self, forecasts: FloatArray, live: ExpertWeights, groups: Groups, net_share: float
     ) -> tuple[ShadowForecast, ...]:
         """The same where groups of experts share one weight; ``live``: the weights of the live mixers."""
         mean = float(np.add.reduce(forecasts)) / len(forecasts)

@@ -10,21 +10,47 @@ from typing import NamedTuple
 import numpy as np
 
 from stream_peer.numerics.answers import LeaveOneOut, MajorityAnswer, leave_one_out_of, majority_of, team_numbers
-from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, SmallIntArray
 
 NONE = -1
 
-WEIGHTLESS = 2**30
-"""The number of the group whose members have no weight."""
 
+class Groups(NamedTuple):
+    """Groups of some experts.
 
-def numbers_of(groups: Sequence[Sequence[int]], n_experts: int, weightless: Sequence[int] = ()) -> IntArray:
-    """Number of the group of each expert by its place, -1 for none."""
-    numbers = np.full(n_experts, NONE, np.int64)
-    for number, group in enumerate(groups):
-        numbers[list(group)] = number
-    numbers[list(weightless)] = WEIGHTLESS
-    return numbers
+    Attributes
+    ----------
+    numbers : (n,) int64
+        Of the group that each is in; negative: in none.
+    weightless : (n,) bool
+        Who has no weight; all of them are one group.
+    """
+
+    numbers: IntArray
+    weightless: BoolArray
+
+    @classmethod
+    def of(cls, groups: Sequence[Sequence[int]], n_experts: int, weightless: Sequence[int] = ()) -> "Groups":
+        """Groups that are given by the places of their members.
+
+        Examples
+        --------
+        >>> Groups.of([[2, 0]], 4, weightless=[3])
+        Groups(numbers=array([ 0, -1,  0,  1]), weightless=array([False, False, False,  True]))
+        """
+        numbers, is_weightless = np.full(n_experts, NONE, np.int64), np.zeros(n_experts, np.bool_)
+        for number, group in enumerate((*groups, weightless)):
+            numbers[list(group)] = number
+        is_weightless[list(weightless)] = True
+        return cls(numbers, is_weightless)
+
+    def at(self, places: IndexArray) -> "Groups":
+        """Those of some of the experts."""
+        return Groups(self.numbers[places], self.weightless[places])
+
+    def widened(self, more: int) -> "Groups":
+        """With so many more experts, who are in no group."""
+        return Groups(np.pad(self.numbers, (0, more), constant_values=NONE), np.pad(self.weightless, (0, more)))
 
 
 def united_numbers(teams: IntArray, groups: IntArray) -> IntArray:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from stream_peer.feeds.reading.weights import shared_by_groups
-from stream_peer.feeds.vote_units import NONE, united, united_numbers
+from stream_peer.feeds.vote_units import NONE, Groups, united, united_numbers
 from stream_peer.numerics.answers import leave_one_out_of, majority, votes
 from stream_peer.numerics.arguments import FloatArray, IntArray
 
@@ -98,7 +98,7 @@ def test_teams_hold_groups_together_and_keep_their_members(crowd: Crowd) -> None
 @given(crowds())
 def test_a_group_has_the_weight_of_one_and_its_members_keep_their_ratios(crowd: Crowd) -> None:
     weights = (1.0 + crowd.forecasts) / float(np.sum(1.0 + crowd.forecasts))
-    shared = shared_by_groups(weights, crowd.groups)
+    shared = shared_by_groups(weights, Groups(crowd.groups, np.zeros(len(weights), np.bool_)))
 
     assert float(shared.sum()) == pytest.approx(1.0, abs=1e-10)
     size = np.array([np.count_nonzero(crowd.groups == group) if group >= 0 else 1 for group in crowd.groups.tolist()])

@@ -145,7 +145,7 @@ def majority_of_others(
     Where a majority is clear without any one of its votes, nobody's answer is another one than that of all.
     """
     if under.groups is not None:
-        units = united(cast, forecasts, under.thresholds, under.groups, under.teams)
+        units = united(cast, forecasts, under.thresholds, under.groups.numbers, under.teams)
         return OwnAnswers(*units.leave_one_out(under.coin))
     lead = 2 * counted[1] - counted[0]
     if under.teams is None and abs(lead) > 1:

@@ -13,10 +13,10 @@ import numpy as np
 from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method, Path, Situation
 from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_estimate
-from stream_peer.feeds.vote_units import WEIGHTLESS
+from stream_peer.feeds.vote_units import Groups
 from stream_peer.numerics.agreement import peer_stretch
 from stream_peer.numerics.answers import team_numbers
-from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, unchecked
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, unchecked
 from stream_peer.numerics.certificate import live_bounds, noise_boundary
 from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
@@ -45,7 +45,6 @@ _COUNTS = [_SCORED, _RESOLVED, EXPERT.at("evaluated")]
 _OUTCOME_LOSS, _TRUE_REGRET = EXPERT.at("outcome_loss"), EXPERT.at("true_regret")
 _OUTCOME_REGRET, _OUTCOME_ABSOLUTE = EXPERT.at("outcome_regret"), EXPERT.at("outcome_absolute")
 _LOSSES = [EXPERT.span("loss", "loss_if_zero", rule) for rule in VOTE_RULES]
-_MIX_SUMS = EXPERT.span("mix_level", "mix_regret")
 _MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
 _EVALUATED_SQUARED = EXPERT.at("evaluated_squared")
 _FAST_REGRET, _FAST_ABSOLUTE = EXPERT.at("fast_regret"), EXPERT.at("fast_absolute")
@@ -219,7 +218,7 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
     compared = columns[_COMPARED]
     peer = peer_mixer_logs(
-        columns[_MIX_SUMS],
+        columns[EXPERT.span("mix_level", "mix_regret")],
         columns[_SCORED] + compared,
         compared,
         nominal=mixer.nominal_error_rate,
@@ -262,17 +261,17 @@ def guarded(unguarded: float, mean: float, net_share: float) -> tuple[float, flo
     return min(unguarded, 1.0), min((1.0 - net_share) * unguarded + net_share * mean, 1.0)
 
 
-def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
+def shared_by_groups(weights: FloatArray, groups: Groups) -> FloatArray:
     """Weights of which a group has that of one: each of its members has its part of it; the weightless have none.
 
     Examples
     --------
-    >>> shared_by_groups(np.array([0.25, 0.25, 0.25, 0.25]), np.array([3, 3, -1, -1])).round(4).tolist()
+    >>> shared_by_groups(np.array([0.25, 0.25, 0.25, 0.25]), Groups.of([[0, 1]], 4)).round(4).tolist()
     [0.1667, 0.1667, 0.3333, 0.3333]
     """
-    number, n_units = team_numbers(groups)
+    number, n_units = team_numbers(groups.numbers)
     shared: FloatArray = weights / np.bincount(number, minlength=n_units)[number]
-    weightless = groups == WEIGHTLESS
+    weightless = groups.weightless
     if weightless.any() and not weightless.all():
         shared = np.where(weightless, 0.0, shared)
         if not float(np.add.reduce(shared)) > 0.0:  # all weight was theirs
@@ -280,10 +279,10 @@ def shared_by_groups(weights: FloatArray, groups: IntArray) -> FloatArray:
     return (shared / float(np.add.reduce(shared))).round(DECIMALS)
 
 
-def selection_published(select: FloatArray, shrink: float, groups: IntArray | None) -> FloatArray:
+def selection_published(select: FloatArray, shrink: float, groups: Groups | None) -> FloatArray:
     """The weights to follow one expert with: the learner's, and a share of uniform ones while trust asks for it.
 
-    ``groups``: numbers of groups that share one weight, -1 for none.
+    ``groups``: those that share one weight.
     """
     if shrink:
         select = ((1.0 - shrink) * select + shrink / len(select)).round(DECIMALS)
@@ -482,18 +481,18 @@ class PublishedWeights(NamedTuple):
 
 
 def published_weights(
-    weights: ExpertWeights, mixing: Mixing, net_share: float, shrink: float = 0.0, groups: IntArray | None = None
+    weights: ExpertWeights, mixing: Mixing, net_share: float, shrink: float = 0.0, groups: Groups | None = None
 ) -> PublishedWeights:
     """What is made of the learners' weights before they are published.
 
-    ``shrink``: see ``trust``. ``groups``: numbers of groups that share one weight, -1 for none. The safety net's share
+    ``shrink``: see ``trust``. ``groups``: those that share one weight. The safety net's share
     of the plain mean is not shared by them: the net is there for the case that all of this does harm.
     """
     select = selection_published(weights.select, shrink, groups)
     return PublishedWeights(published_mix(weights, mixing, net_share, groups), select)
 
 
-def published_mix(weights: ExpertWeights, mixing: Mixing, net_share: float, groups: IntArray | None) -> FloatArray:
+def published_mix(weights: ExpertWeights, mixing: Mixing, net_share: float, groups: Groups | None) -> FloatArray:
     """The weights to combine forecasts with, as they are published."""
     if groups is None:
         return mixing_weights(weights, mixing, net_share)

@@ -25,7 +25,8 @@ from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.methods.method import Path
 from stream_peer.feeds.reading.rates import Rates
 from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, Mixing, expert_weights, published_weights
-from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
+from stream_peer.feeds.vote_units import Groups
+from stream_peer.numerics.arguments import FloatArray, IndexArray
 from stream_peer.serve.explanation import CauseKind, InputOfWeight, WeightKind
 from stream_peer.settings.feed.model import MixerSettings
 
@@ -64,8 +65,8 @@ class WeightReading(NamedTuple):
     mixer : MixerSettings
     path : Path, optional
     mixing : Mixing
-    groups : (n,) int64, optional
-        Numbers of the groups that share one weight, by place, -1 for none; None if nobody does.
+    groups : Groups, optional
+        Those of all places that share one weight.
     shrink, net_share : float
     weights : (2, n) float64
         Read from all this, of all places: ``mix`` and ``select``, 0 for those that are not listed.
@@ -79,7 +80,7 @@ class WeightReading(NamedTuple):
     mixer: MixerSettings
     path: Path | None
     mixing: Mixing
-    groups: IntArray | None
+    groups: Groups | None
     shrink: float
     net_share: float
     weights: FloatArray
@@ -179,7 +180,7 @@ def weight_reading(feed: Feed) -> WeightReading:
         feed.settings.mixer,
         feed.learner_path and feed.learner_path.frozen(),
         reading.mixing,
-        feed.roster.group_numbers(places),
+        feed.roster.held_groups(places),
         feed.path_state.shrink,
         feed.path_state.net_share,
         np.zeros((2, len(places))),
@@ -193,7 +194,7 @@ def _read(reading: WeightReading) -> FloatArray:
     listed = reading.listed
     if len(listed):
         weights = reading.learnt()
-        groups = None if reading.groups is None else reading.groups[listed]
+        groups = None if reading.groups is None else reading.groups.at(listed)
         found[:, listed] = published_weights(weights, reading.mixing, reading.net_share, reading.shrink, groups)
     return found
 
@@ -322,6 +323,8 @@ def _with(reading: WeightReading, **changes: Any) -> WeightReading:
 
 def _same(one: Any, other: Any) -> bool:
     """Whether exchanging an input changes nothing, so that nothing need be read again."""
+    if isinstance(one, Groups) and isinstance(other, Groups):
+        return all(map(np.array_equal, one, other))
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         return one is not None and np.array_equal(one, other)
     return bool(one == other)
@@ -333,7 +336,7 @@ def _widened(before: WeightReading, after: WeightReading) -> WeightReading:
     if not more:
         return before
     columns, weights = (np.pad(array, ((0, 0), (0, more))) for array in (before.columns, before.weights))
-    groups = None if before.groups is None else np.pad(before.groups, (0, more), constant_values=-1)
+    groups = None if before.groups is None else before.groups.widened(more)
     return before._replace(columns=columns, weights=weights, groups=groups)
 
 

@@ -15,6 +15,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, losses_of_mix, shadow_columns
 from stream_peer.feeds.sums import NOTHING, Sums
+from stream_peer.feeds.vote_units import Groups
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import NEWEST_METHOD, MixerSettings
 from tests.feed_histories import changed, folded, log_of, newest, outcome, round_of, settings, stage
@@ -67,7 +68,7 @@ def next_round(feed: Feed, under: ScoringInputs | None = None) -> Facts:
 @pytest.mark.parametrize("name", MixerSettings.__struct_fields__)
 def test_a_shadow_says_what_the_feed_would_say_of_the_same_sums_under_its_settings(name: str, grouped: bool) -> None:
     feed = feed_with(method_version=NEWEST_METHOD, shadows=[{"name": "other", "mixer": other(name)}])
-    groups = np.array([1, 1, 1, -1, -1, -1, 2, 2]) if grouped else None
+    groups = Groups.of([[0, 1, 2], [6, 7]], 8) if grouped else None
     of_feed = replace(inputs_of(feed), groups=groups, net_share=0.25)
     (said,) = next_round(feed, of_feed).shadows
 
@@ -90,7 +91,7 @@ def test_a_shadow_as_live_says_the_same_bits() -> None:
 @pytest.mark.parametrize("groups", [[3, -1, -1, 0, -1, 3, 3, 1], [1, 1, 1, 0, 3, 0, 2, 0], [1, 3, 3, 0, -1, 2, 2, 2]])
 def test_a_shadow_says_at_most_1_though_weights_of_groups_are_rounded(groups: list[int]) -> None:
     feed = feed_with(shadows=[EAGER])
-    under = replace(inputs_of(feed), groups=np.array(groups))
+    under = replace(inputs_of(feed), groups=Groups(np.array(groups), np.zeros(8, np.bool_)))
 
     (said,) = score(7, feed.roster.listed(feed.blocks.sums), np.ones(8), under, feed.method).shadows
 

@@ -14,7 +14,7 @@ from stream_peer.feeds.alarms.groups import Group, look_for_copies
 from stream_peer.feeds.alarms.recent import Recent
 from stream_peer.feeds.reading.weights import shared_by_groups
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.feeds.vote_units import numbers_of, united, united_numbers
+from stream_peer.feeds.vote_units import Groups, united, united_numbers
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.dependence.blocks import find_blocks
 from tests.feed_histories import (
@@ -231,13 +231,13 @@ def test_a_reset_ends_groups_and_the_guard_can_be_turned_on_and_off_at_any_time(
 
     assert [answer["votes"] for answer in answers] == [10] * 110 + [5] * 10 + [10] * 10
     assert fresh.feeds.by_name["f"].path_state.groups == []
-    assert fresh.feeds.by_name["f"].roster.group_numbers(np.array([0, 1])) is None
+    assert fresh.feeds.by_name["f"].roster.held_groups(np.array([0, 1])) is None
 
 
 def test_a_declared_team_stays_one_and_takes_in_the_group_of_its_members() -> None:
     assert united_numbers(np.array([0, 0, 1, -1, -1, -1]), np.array([-1, 0, 0, 0, 1, 1])).tolist() == [0, 0, 0, 0, 3, 3]
     assert united_numbers(np.array([-1, -1]), np.array([-1, -1])).tolist() == [-1, -1]
-    assert numbers_of([[2, 0]], 4).tolist() == [0, -1, 0, -1]
+    assert Groups.of([[2, 0]], 4).numbers.tolist() == [0, -1, 0, -1]
 
     team = [expert(copy, team="one mind") for copy in COPIES]
     feed_stage, answers = lived([*team, *Attack(130).rounds()], guard="on")
@@ -260,8 +260,8 @@ def test_a_tied_group_does_not_vote_and_a_member_alone_votes_for_all() -> None:
 def test_weights_are_shared_among_those_who_are_there() -> None:
     weights = np.array([0.4, 0.2, 0.1, 0.3])
 
-    assert shared_by_groups(weights, np.array([-1, -1, -1, -1])).tolist() == weights.tolist()
-    shared = shared_by_groups(weights, np.array([5, 5, -1, 2]))
+    assert shared_by_groups(weights, Groups.of([], 4)).tolist() == weights.tolist()
+    shared = shared_by_groups(weights, Groups.of([[0, 1], [3]], 4))
     assert shared == pytest.approx(np.array([0.2, 0.1, 0.1, 0.3]) / 0.7, abs=1e-12)
 
 
@@ -320,7 +320,7 @@ def test_a_group_goes_along_with_an_exported_feed_without_those_who_are_forgotte
     without, _ = folded([*log_of([expert("copy2", forget=True)]), *moved], stage(guard="on"))
 
     assert weights_of(there)["groups"] == weights_of(feed_stage)["groups"]
-    assert there.feeds.by_name["f"].roster.group_numbers(np.array([0, 9])) is not None
+    assert there.feeds.by_name["f"].roster.held_groups(np.array([0, 9])) is not None
     (group,) = weights_of(without)["groups"]
     assert group["experts"] == [name for name in COPIES if name != "copy2"]
 
@@ -373,15 +373,15 @@ def test_from_version_2_on_clones_that_go_their_own_way_share_a_vote_by_default(
 
 def test_the_weightless_have_no_weight_unless_nobody_else_is_there() -> None:
     weights = np.array([0.4, 0.2, 0.2, 0.2])
-    groups = numbers_of([[1, 2]], 4, [0])
+    groups = Groups.of([[1, 2]], 4, weightless=[0])
 
     assert shared_by_groups(weights, groups).round(3).tolist() == [0.0, 0.25, 0.25, 0.5]
     assert shared_by_groups(np.array([1.0, 0.0, 0.0, 0.0]), groups).round(3).tolist() == [0.0, 0.333, 0.333, 0.333]
-    assert shared_by_groups(np.array([1.0]), groups[:1]).tolist() == [1.0]
+    assert shared_by_groups(np.array([1.0]), groups.at(np.array([0], np.int32))).tolist() == [1.0]
 
 
 def test_the_weightless_are_one_voter() -> None:
-    numbers = united_numbers(np.array([0, -1, -1, -1]), numbers_of([], 4, [2, 3]))
+    numbers = united_numbers(np.array([0, -1, -1, -1]), Groups.of([], 4, [2, 3]).numbers)
 
     assert numbers.tolist() == [0, -1, *[numbers[2]] * 2]
     assert numbers[2] > 0
