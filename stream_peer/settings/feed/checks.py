@@ -1,6 +1,16 @@
-"""Feed settings that are good each by itself, and wrong together or in a worker."""
+"""Feed settings that are good each by itself, and wrong together, in a worker, or without use."""
 
-from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettings, MixerSettings, changed_method
+from collections.abc import Mapping
+from typing import Any
+
+from stream_peer.settings.feed.model import (
+    BUILT_IN,
+    UNSTATED_METHOD,
+    FeedSettings,
+    MethodSettings,
+    MixerSettings,
+    changed_method,
+)
 
 _CLASSES_NEED = 3
 
@@ -45,6 +55,29 @@ def only_in_replay(settings: FeedSettings) -> list[tuple[str, str]]:
 def mixes(settings: FeedSettings) -> bool:
     """Whether forecasts are mixed by all mixers, in shares that outcomes move."""
     return settings.preset != "paper" and settings.method.mixer == "auto"
+
+
+def unused(given: Mapping[str, Any], settings: FeedSettings) -> list[tuple[str, str]]:
+    """Settings that the document states and the method of the feed does not use: name and reason.
+
+    A version that is not stated may still rise when settings are applied, so it uses them all.
+    """
+    live = "mixer.trust_prior"
+    if not mixes(settings):
+        why = "nothing is mixed but by the selection weights; leave it out"
+        return [(live, why)] if _trust_prior(given) == "on" else []
+    if given.get("method_version") != UNSTATED_METHOD:
+        return []
+    shadows = given.get("shadows")
+    names = [live] if _trust_prior(given) == "on" else []
+    for place, shadow in enumerate(shadows if isinstance(shadows, list | tuple) else ()):
+        names += [f"shadows.{place}.{live}"] if _trust_prior(shadow) is not None else []
+    return [(name, "from version 2 of the method on; state method_version: 2, or leave it out") for name in names]
+
+
+def _trust_prior(given: object) -> object:
+    mixer = given.get("mixer") if isinstance(given, Mapping) else None
+    return mixer.get("trust_prior") if isinstance(mixer, Mapping) else None
 
 
 def _of_method(settings: FeedSettings) -> list[tuple[str, str]]:

@@ -14,7 +14,7 @@ import msgspec
 from stream_peer.errors import SettingFault, SettingsError, UnservedMethodError
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.events.spelling import did_you_mean
-from stream_peer.settings.feed.checks import contradictions, wrong_priors
+from stream_peer.settings.feed.checks import contradictions, unused, wrong_priors
 from stream_peer.settings.feed.model import (
     DURATIONS,
     MEANING,
@@ -147,7 +147,7 @@ def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFaul
     settings = _convert(path, merged, origin, faults)
     faults.extend(
         SettingFault(f"{path}.{name}", origin, message)
-        for name, message in contradictions(settings, in_replay=in_replay)
+        for name, message in (*contradictions(settings, in_replay=in_replay), *unused(merged, settings))
     )
     return settings
 

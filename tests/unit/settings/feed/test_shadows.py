@@ -82,6 +82,24 @@ def test_what_changes_which_rounds_there_are_runs_in_a_replay_of_files() -> None
     assert message.endswith("in one replay: stream-peer replay FILE --shadow daily:round_every=VALUE")
 
 
+def test_a_prior_that_trust_sets_needs_version_2_of_the_method() -> None:
+    live, shadow = {"trust_prior": "on"}, {"name": "a", "mixer": {"trust_prior": "off"}}
+    path = "mixer.trust_prior"
+
+    stays = faults_of(shadow, {"name": "b"}, method_version=1, mixer=live)
+
+    assert stays.keys() == {path, f"shadows.0.{path}"}
+    assert all(message.startswith("from version 2 of the method on") for message in stays.values())
+    for beside in ({}, {"method_version": 2, "mixer": live}):
+        assert shadows_of({"defaults": {**beside, "shadows": [shadow]}})[0].mixer.trust_prior == "off"
+    assert shadows_of({"defaults": {"method_version": 1, "mixer": {"trust_prior": "off"}}}) == ()
+
+
+def test_the_preset_paper_has_no_prior_that_trust_sets() -> None:
+    with pytest.raises(SettingsError, match=r"feeds\.econ\.mixer\.trust_prior.* nothing is mixed"):
+        load_document({"feeds": {"econ": {"preset": "paper", "mixer": {"trust_prior": "on"}}}})
+
+
 def test_what_is_no_matter_of_forecasts_is_refused_and_so_is_what_nobody_knows() -> None:
     found = faults_of({"name": "a", "confidence": 0.9, "mixers": {}})
 
