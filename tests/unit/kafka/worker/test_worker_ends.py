@@ -78,7 +78,7 @@ _BEFORE_THE_START = """
     def interrupted(*_):
         Finalised()
 
-    KafkaAdmin.check = interrupted if sys.argv[2] == "brokers" else lambda *_: None
+    KafkaAdmin.check = interrupted if sys.argv[2] == "brokers" else lambda *_: {}
     contract.check = interrupted
     main(["worker", "--bootstrap", "127.0.0.1:1", "--http-port", "0"])
 """
