@@ -49,6 +49,7 @@ FIELDS = {
     "Tick.now": "deadlines up to this time are due, ISO 8601 UTC",
     # feed-log.
     "src": "the input record that caused this one: topic, partition, generation, offset, index",
+    "deleted_at": "the last deletion of the feed that the writer has read, in milliseconds since 1970 UTC; 0: none",
     "SettingsChanged.feed": "empty: settings are for all feeds",
     "boundary": "moment of the question's latest round, ISO 8601 UTC; null without a round",
     "Round.boundary": "moment at which the forecasts stood so, in milliseconds since 1970 UTC",

@@ -55,10 +55,15 @@ MOVED = "import/"
 
 
 class FeedLogRecord(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, tag_field="type"):
-    """What all records of the feed-log have."""
+    """What all records of the feed-log have.
+
+    ``deleted_at``: of the deletion of the feed that is the last one which the writing partition of the question stage
+    has read: its moment; of a deletion, its own. 0: none.
+    """
 
     src: Source
     feed: str
+    deleted_at: Milliseconds = 0
 
 
 class Round(FeedLogRecord, frozen=True, kw_only=True, tag="round"):

@@ -167,12 +167,13 @@ class FeedControl(_Message, frozen=True, kw_only=True, tag="feed"):
     """Clears a feed's sums (``reset``), or ends the feed (``delete``). Topic ``control-events``, key ``feed``.
 
     A deleted feed's questions are gone, and its keys of all outputs with them; a later event of its name begins a new
-    feed.
+    feed. ``since`` is written by the service when it hands a deletion on, in milliseconds since 1970: its moment.
     """
 
     feed: FeedName
     reset: bool = False
     delete: bool = False
+    since: Milliseconds | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
 

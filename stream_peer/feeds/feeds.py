@@ -11,6 +11,7 @@ from stream_peer.events.feed_log import ExpertChanged
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarm_checks import check_alarms
+from stream_peer.feeds.deletions import Deletions
 from stream_peer.feeds.feed import Ended, Feed, with_meaning
 from stream_peer.feeds.feed_reading import read, trust_of
 from stream_peer.feeds.ledger import Entry
@@ -70,6 +71,8 @@ class Feeds:
         What revisions of feeds that are new are ahead of offsets.
     ended : dict of str to Ended
         Feeds that were deleted.
+    deletions : Deletions
+        When.
     """
 
     def __init__(
@@ -86,6 +89,7 @@ class Feeds:
         self.due: set[str] = set()
         self.base = 0
         self.ended: dict[str, Ended] = {}
+        self.deletions = Deletions()
         self._secret = secret
         self._pins = pins
         self._method_of = method_of
@@ -109,10 +113,10 @@ class Feeds:
     def emptied(self) -> "Feeds":
         """The same settings in force, the same ids refused and the same renamed, and nothing else of any feed.
 
-        The question stage keeps names as well: it goes on to say first ids.
+        The question stage keeps names as well, and what was deleted: it goes on to say first ids, and deletions.
         """
         empty = Feeds(self._secret, self.book, self._pins, self._method_of)
-        empty.base = self.base
+        empty.base, empty.deletions = self.base, self.deletions
         for name, feed in self.by_name.items():
             if feed.roster.erased:
                 empty.feed(name).roster.erased.update(feed.roster.erased)

@@ -37,6 +37,7 @@ from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.contributions import contribution, contribution_of
 from stream_peer.feeds.corrections import corrections
+from stream_peer.feeds.deletions import Life
 from stream_peer.feeds.facts import Facts, score
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, scoring_inputs
@@ -188,7 +189,13 @@ class FeedFold:
                 effects.counts["duplicate", ""] += 1
                 return changes
             effects.counts["event", str(event.__struct_config__.tag)] += 1
-            change = self._handlers[type(event)](event, record, effects)
+            life = self.feeds.deletions.life_of(event, record.timestamp)
+            if life is Life.NEXT and (deleted := self._delete(event, record)):
+                changes.append(deleted)
+            if life is Life.FORMER:
+                change = self._of_former_life(event, record, effects)
+            else:
+                change = self._handlers[type(event)](event, record, effects)
         except RejectedEvent as rejection:
             refused = bare(record) if rejection.reason == Reason.FORGOTTEN else record
             refuse(refused, self._topic, self._partition, rejection, effects)
@@ -214,6 +221,7 @@ class FeedFold:
         whole = self.parts.add(event)
         if whole is None:
             return None
+        self.hand_overs.has_round(event.feed, event.question_id, record.timestamp)
         feed = self.feeds.feed(event.feed)
         whole = feed.roster.admitted(whole)
         empty = not whole.experts
@@ -348,8 +356,12 @@ class FeedFold:
 
     def _taken_over(self, name: str, question_id: str, record: Record) -> Change | None:
         """A feed publishes a question from here on: what it knows of it, be it that it has no round."""
-        if name not in self.feeds.by_name and name in self.feeds.ended:
-            return QuestionGone(question_id, record.timestamp)
+        known = self.feeds.by_name.get(name)
+        if known is None or question_id not in known.ledger.entries:
+            # Earlier releases left no note of questions that went with their feed.
+            has_ended = known is None and name in self.feeds.ended
+            if has_ended or self.hand_overs.is_gone(name, question_id):
+                return QuestionGone(question_id, record.timestamp)
         feed = self.feeds.feed(name)
         if question_id in feed.ledger.expired:
             return None
@@ -372,12 +384,27 @@ class FeedFold:
     def _on_feed(self, event: FeedChanged, record: Record, _effects: Effects) -> Change | None:
         if event.reset:
             self.feeds.reset(event.feed, record)
-        if not event.delete:
+        return self._delete(event, record) if event.delete else None
+
+    def _delete(self, event: FeedLogRecord, record: Record) -> Change | None:
+        """A feed is deleted, as a control says, or a record of a feed that has begun again after it."""
+        if not self.feeds.deletions.delete(event):
             return None
         self.former_imports.drop(event.feed)
         feed = self.feeds.end(event.feed)
         elsewhere = self.hand_overs.elsewhere(event.feed)
+        self.hand_overs.delete(event.feed)
         return None if feed is None else FeedDeleted(feed, elsewhere, record.timestamp)
+
+    def _of_former_life(self, event: FeedLogRecord, record: Record, effects: Effects) -> Change | None:
+        """A record that was written for the feed before it was deleted. It teaches nothing; a question moves on."""
+        effects.counts["deleted-feed", ""] += 1
+        if isinstance(event, QuestionMoved):
+            return self._on_moved(event, record, effects)
+        if isinstance(event, QuestionArrived):
+            is_handed_over = self.hand_overs.arrive(event, record.timestamp, is_gone=True)
+            return self._taken_over(event.feed, event.question_id, record) if is_handed_over else None
+        return None
 
     def _on_former_import(self, event: FeedImported, record: Record, _effects: Effects) -> None:
         """A part of a feed that an earlier release moved here. Its questions are the question stage's."""

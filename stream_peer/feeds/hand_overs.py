@@ -15,11 +15,9 @@ import msgspec
 from stream_peer.events import topics
 from stream_peer.events.feed_log import HandedOver, QuestionArrived, QuestionMoved, Source, encode_feed_log
 from stream_peer.events.times import NEVER, Milliseconds
+from stream_peer.feeds.deletions import LONGEST_WAIT
 from stream_peer.log.pieces import cut, join_chunks
 from stream_peer.log.stage import Output
-
-LONGEST_WAIT = 6 * 3_600_000
-"""Six hours, by the time of the log. Later a feed publishes without a hand-over: earlier releases write none."""
 
 MOST = 100_000
 """Questions that moved which a partition keeps at most. Of more, those that moved longest ago are dropped."""
@@ -33,7 +31,8 @@ class Holding(msgspec.Struct, array_like=True):
 
     ``came``: the last by which it came; ``handed``: the last that was handed over to the feed; ``left``: the last by
     which it left. ``since``: the last news. ``leaving``: moves that this feed has not handed over: where to, and by
-    which move the question had come, which must be handed over to this feed before.
+    which move the question had come, which must be handed over to this feed before. ``is_gone``: the feed was deleted
+    since it came.
     """
 
     came: int = 0
@@ -41,6 +40,7 @@ class Holding(msgspec.Struct, array_like=True):
     left: int = 0
     since: Milliseconds = 0
     leaving: dict[int, tuple[str, int]] = {}
+    is_gone: bool = False
 
     @property
     def waits(self) -> bool:
@@ -108,10 +108,32 @@ class HandOvers:
             return False
         return all(holding.has_left for place, holding in self._holdings.items() if place[0] == feed)
 
-    def arrive(self, event: QuestionArrived, at: Milliseconds) -> bool:
-        """A question came to a feed. Returns whether the feed publishes it from here on."""
+    def delete(self, feed: str) -> None:
+        """The feed was deleted, and its questions with it: what is handed over to it from here on has no feed."""
+        for place, holding in self._holdings.items():
+            if place[0] == feed and not holding.is_gone:
+                holding.is_gone = True
+                self._touched.add(place)
+
+    def is_gone(self, feed: str, question_id: str) -> bool:
+        """Whether a question that moved came to the feed before this was deleted."""
+        holding = self._holdings.get((feed, question_id))
+        return holding is not None and holding.is_gone
+
+    def has_round(self, feed: str, question_id: str, at: Milliseconds) -> None:
+        """A feed has a round of a question. If that left it and has not come back, the feed that had it was deleted.
+
+        So it is a new question, and its moves are numbered from 1 again.
+        """
+        if self._holdings and self.has_left(feed, question_id):
+            self._holding(feed, question_id, at)[1].left = 0
+
+    def arrive(self, event: QuestionArrived, at: Milliseconds, *, is_gone: bool = False) -> bool:
+        """A question came to a feed; ``is_gone``: to its former life. Returns whether it is published from here on."""
         place, holding = self._holding(event.feed, event.question_id, at)
-        holding.came = event.move
+        if event.move <= holding.left:
+            holding.left = 0
+        holding.came, holding.is_gone = event.move, is_gone
         if holding.waits:
             self._wait(place, at)
         return holding.publishes

@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from stream_peer.errors import ForeignSecretError
 from stream_peer.events import topics
 from stream_peer.events.times import YEAR_1900, Milliseconds
+from stream_peer.feeds.deletions import Deletions
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.fold import Change, FeedFold
@@ -163,9 +164,8 @@ class FeedStage(FeedFold):
         rows = self.feeds.store.rows(self.feeds.by_name)
         rows.update({**self.parts.snapshot(), **self.former_imports.snapshot(), **self.hand_overs.snapshot()})
         path_states = {name: feed.path_state for name, feed in sorted(self.feeds.by_name.items())}
-        head = Head(
-            SCHEMA, self.clock, list(self.seen), path_states, self.document, self._fingerprint, self.feeds.ended
-        )
+        ended, deleted = self.feeds.ended, dict(sorted(self.feeds.deletions.at.items()))
+        head = Head(SCHEMA, self.clock, list(self.seen), path_states, self.document, self._fingerprint, ended, deleted)
         return Snapshot(rows, encode_head(head))
 
     def load(self, head: bytes | None, entries: Mapping[bytes, bytes]) -> None:
@@ -189,7 +189,7 @@ class FeedStage(FeedFold):
         stored = decode_head(head)
         self._now = stored.clock
         self.seen = DedupWatermarks(stored.seen)
-        self.feeds.ended = stored.ended
+        self.feeds.ended, self.feeds.deletions = stored.ended, Deletions(stored.deleted.items())
         if stored.settings is not None:
             self.document, self.feeds.book = stored.settings, self._first_book.of_document(stored.settings)
         self.parts.load(entries)

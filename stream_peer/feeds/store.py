@@ -33,7 +33,8 @@ Rows = dict[bytes, bytes | None]
 class Head(msgspec.Struct, array_like=True):
     """What is stored once a partition. ``secret`` is the fingerprint of the secret that its draws derive from.
 
-    ``ended``: of feeds that were deleted, what revisions of a feed of the same name must lie above.
+    ``ended``: of feeds that were deleted, what revisions of a feed of the same name must lie above. ``deleted``: when
+    they were deleted last.
 
     The places of ``schema`` and ``secret`` are the same in all schemas, and for good.
     """
@@ -45,6 +46,7 @@ class Head(msgspec.Struct, array_like=True):
     settings: dict[str, object] | None
     secret: str
     ended: dict[str, Ended] = {}
+    deleted: dict[str, Milliseconds] = {}
 
 
 encode_head = msgspec.msgpack.Encoder().encode

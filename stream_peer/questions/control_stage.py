@@ -150,11 +150,14 @@ class ControlStage:
 
     def _of_a_feed(self, kind: type[FeedLogRecord], event: Event, record: Record, *, everywhere: bool) -> list[Output]:
         """An event as a change for its feed's partition of the feed-log; ``everywhere``: for all questions as well."""
-        changed = kind(src=self._source(record), **shared_fields(event, kind))
+        is_deleted = isinstance(event, FeedControl) and event.delete
+        deleted_at = max(0, record.timestamp) if is_deleted else 0
+        changed = kind(src=self._source(record), deleted_at=deleted_at, **shared_fields(event, kind))
         key = changed.feed.encode()
         home = partition_of(key, self._feed_log_partitions)
         told = Output(topics.FEED_LOG, key, encode_feed_log(changed), record.timestamp, home)
-        return [told, *self._broadcast(key, record)] if everywhere else [told]
+        value = _since(event, record) if is_deleted else None
+        return [told, *self._broadcast(key, record, value)] if everywhere else [told]
 
     def _broadcast(self, key: bytes, record: Record, value: bytes | None = None) -> Iterator[Output]:
         """The event itself, or another ``value``, for every partition of ``forecast-events``."""
@@ -167,8 +170,8 @@ class ControlStage:
         return Source(topics.CONTROL_EVENTS, self._partition, self._generation, record.offset, index)
 
 
-def _since(event: SettingsControl, record: Record) -> bytes:
-    """Settings with the moment from which they count: a partition reads their broadcast later than that."""
+def _since(event: Event, record: Record) -> bytes:
+    """Settings or a deletion with the moment from which they count: a partition reads the broadcast later than that."""
     value = _encode(msgspec.structs.replace(event, since=record.timestamp))
     if len(value) > MAX_EVENT_BYTES:
         msg = f"with the moment from which it counts it has {len(value):,} bytes, more than {MAX_EVENT_BYTES:,}"

@@ -149,7 +149,13 @@ class QuestionControls:
         _check_sender(record, effects, is_for_questions=event.delete)
         effects.counts["event", "feed"] += 1
         self.drop({event.feed: NEVER})
+        self.note_deletions({event.feed: event.since or 0})
         self.transfers.drop(event.feed)
+
+    def note_deletions(self, feeds: Mapping[str, Milliseconds]) -> None:
+        """From here on records of these feeds say when they were deleted; 0: an earlier release did not say it."""
+        deleted = self._routes.deleted
+        deleted.update((feed, at) for feed, at in feeds.items() if at > deleted.get(feed, 0))
 
     def drop(self, feeds: Mapping[str, Milliseconds]) -> None:
         """Drop questions of some feeds whose last event is not later than a moment, feed by feed."""

@@ -1,11 +1,14 @@
 """Where records of the question stage go, and which source they name."""
 
+import msgspec
+
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
-from stream_peer.events.feed_log import FeedLogRecord, Source
+from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, SignaturesFromHere
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
+from stream_peer.events.times import Milliseconds
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.sources import MARKERS, source_of
 from stream_peer.log.stage import Headers, Output, Record, headers_size
@@ -20,7 +23,13 @@ _CONTROLS = (SettingsControl, ExpertControl, FeedControl, FeedImport)
 
 
 class Routes:
-    """Finds the partition of each record that one partition of ``forecast-events`` causes, and numbers them."""
+    """Finds the partition of each record that one partition of ``forecast-events`` causes, and numbers them.
+
+    Attributes
+    ----------
+    deleted : dict of str to int
+        Feeds that were deleted, and when the last time: their records say it (``feeds/deletions.py`` tells why).
+    """
 
     __slots__ = (
         "_feeds",
@@ -28,6 +37,7 @@ class Routes:
         "_index",
         "_offset",
         "_signatures",
+        "deleted",
         "feed_log_partitions",
         "generation",
         "partition",
@@ -42,6 +52,7 @@ class Routes:
         self.feed_log_partitions = feed_log_partitions
         self.generation = generation
         self._signatures = signatures
+        self.deleted: dict[str, Milliseconds] = {}
         self._homes: dict[str, int] = {}
         self._feeds: dict[str, tuple[bytes, int]] = {}
         self._offset = -1
@@ -107,6 +118,8 @@ class Routes:
             if len(self._feeds) >= _MAX_FEEDS:
                 self._feeds.clear()
             place = self._feeds[feed] = feed.encode(), partition_of(feed, self.feed_log_partitions)
+        if self.deleted and (at := self.deleted.get(feed)):
+            value = encode_feed_log(msgspec.structs.replace(feed_record, deleted_at=at))
         return Output(topics.FEED_LOG, place[0], value, record.timestamp, place[1])
 
     def _home(self, question_id: str) -> int:

@@ -231,6 +231,7 @@ class QuestionStage:
             signed=not self.needs_marker,
             periods=controls.periods.stored(),
             names={feed: names.given for feed, names in sorted(self._names.items())},
+            deleted=dict(sorted(self._routes.deleted.items())),
         )
         return Snapshot(changes, encode_head(head))
 
@@ -266,6 +267,7 @@ class QuestionStage:
             self._periods.load(stored.periods)
         self._digests.update(stored.forgotten)
         self._names.update((feed, Names(given)) for feed, given in stored.names.items())
+        self._routes.deleted.update(stored.deleted)
         self._clock.now = stored.clock
         self.needs_marker = not stored.signed
         self._seen = DedupWatermarks(stored.seen) if stored.signed else DedupWatermarks(stored.seen).of(MARKERS)
@@ -423,7 +425,9 @@ class QuestionStage:
         for one in event.erased:
             erased[one.feed].append(one.expert_id)
         self._controls.erase(erased, record, effects)
-        self._controls.drop({one.feed: one.at for one in event.deleted})
+        deleted = {one.feed: one.at for one in event.deleted}
+        self._controls.drop(deleted)
+        self._controls.note_deletions(deleted)
         if event.marks is not None:
             self._count_signatures(event.settings, event.marks, record, effects)
         effects.counts["event", "signatures-from-here"] += 1

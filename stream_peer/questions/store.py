@@ -161,7 +161,8 @@ class QuestionHead(msgspec.Struct, frozen=True, kw_only=True):
     that do not say when they last had news. ``forgotten``: digests of ids that are refused, made with a secret of the
     fingerprint ``secret``. ``scrub``: every question is to be written once more. ``signed``: no header without a valid
     signature was believed on the way to this state; false of all that earlier releases wrote. ``periods``: what
-    dates forecasts, by when they arrive. ``names``: by feed, later ids of renamed experts.
+    dates forecasts, by when they arrive. ``names``: by feed, later ids of renamed experts. ``deleted``: by feed, when
+    it was deleted last.
     """
 
     schema: int
@@ -176,6 +177,7 @@ class QuestionHead(msgspec.Struct, frozen=True, kw_only=True):
     signed: bool = False
     periods: list[Period] = []
     names: dict[str, Given] = {}
+    deleted: dict[str, Milliseconds] = {}
 
 
 class _Schema(msgspec.Struct, frozen=True):

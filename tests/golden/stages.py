@@ -7,6 +7,8 @@ records: a feed publishes whenever the time of the feed-log moves on (a worker g
 (a worker leaves out what moved no weight, as the replay does).
 """
 
+import json
+import re
 from collections.abc import Callable, Iterator, Sequence
 from itertools import count
 from typing import Any, Generic, TypeVar
@@ -16,7 +18,7 @@ import numpy as np
 
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import YEAR_1900, to_iso
-from stream_peer.events.topics import KEYED_BY_FEED
+from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS, KEYED_BY_FEED
 from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
@@ -26,6 +28,7 @@ from stream_peer.log import driver
 from stream_peer.log.changelog import ChangelogReader, Writer, token_row
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
+from stream_peer.log.sources import source_of
 from stream_peer.log.stage import Effects, LogRecord, Output, Stateful
 from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
@@ -45,6 +48,7 @@ OUTPUT_PARTITIONS = 4
 KILLED_EVERY = 97
 
 Rows = list[tuple[bytes, bytes | None]]
+_DELETED_AT = re.compile(rb',"deleted_at":\d+')
 S = TypeVar("S", bound=Stateful)
 
 
@@ -125,10 +129,22 @@ def _replay(life: Life, tape: Tape) -> None:
 
 
 def _written(output: Output, after: int) -> Written:
+    output = _undated(output)
     key, partition = output.key, output.partition
     if partition is None:
         partition = partition_of(key, OUTPUT_PARTITIONS) if key else 0
     return Written(after, output.topic, partition, key, output.value, output.timestamp, tuple(output.headers))
+
+
+def _undated(output: Output) -> Output:
+    """A record without the moment at which a feed was deleted: the release that recorded the lives wrote none."""
+    value = output.value or b""
+    if output.topic == FEED_LOG:
+        return output._replace(value=_DELETED_AT.sub(b"", value))
+    if output.topic == FORECAST_EVENTS and b'"delete":true' in value:
+        plain = {"type": "feed", "feed": json.loads(value)["feed"], "delete": True}
+        return Signatures().signed(output._replace(value=json.dumps(plain).encode()), source_of(output.headers))
+    return output
 
 
 class _Owned(Generic[S]):

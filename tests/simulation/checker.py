@@ -3,13 +3,14 @@
 Nothing of the driver, the ownership or the changelog's writer is used here. ``Watch`` has what must hold meanwhile.
 """
 
+import json
 from collections.abc import Iterator, Mapping, Sequence, Set
 
 import msgspec
 
 from stream_peer.errors import StateError
 from stream_peer.events import topics
-from stream_peer.events.feed_log import FeedChanged, read_feed_log
+from stream_peer.events.feed_log import read_feed_log
 from stream_peer.feeds.outputs import newest_outputs
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.port import TopicPartition
@@ -34,9 +35,9 @@ def problems(deployment: Deployment) -> Iterator[str]:
     yield from deployment.loop.errors
     yield from deployment.watch.problems
     yield from (f"a worker ended by itself: {error}" for error in deployment.errors)
-    published, refused = _published(deployment), Effects()
+    published, refused, questions = _published(deployment), Effects(), list[QuestionStage]()
     for partition in range(deployment.plan.partitions):
-        yield from _of_question_stage(deployment, partition, refused)
+        yield from _of_question_stage(deployment, partition, refused, questions)
     for record in _log(deployment, topics.CONTROL_EVENTS, 0):
         deployment.control_stage(0).step(record, refused)
     saids = []
@@ -47,6 +48,7 @@ def problems(deployment: Deployment) -> Iterator[str]:
         yield from _state(deployment, TopicPartition(topics.FEED_LOG, partition), saids[-1].stage, end)
     for said in saids:
         yield from _of_feed_stage(said, published, _begun_again(saids))
+        yield from _of_deletions(deployment, said.stage, questions) if not deployment.lost else ()
     yield from _of_dead_letters(deployment, refused)
     yield from _of_losses(deployment)
 
@@ -55,7 +57,28 @@ def _log(deployment: Deployment, topic: str, partition: int) -> Sequence[LogReco
     return deployment.broker.logs[TopicPartition(topic, partition)].archive
 
 
-def _of_question_stage(deployment: Deployment, partition: int, refused: Effects) -> Iterator[str]:
+def _of_deletions(deployment: Deployment, stage: FeedStage, questions: Sequence[QuestionStage]) -> Iterator[str]:
+    """A feed has rounds of the questions that the question stage has, unless they left a ledger or were cleared."""
+    controls = [json.loads(record.value or b"") for record in _log(deployment, topics.CONTROL_EVENTS, 0)]
+    loses = any("reset" in control or "excluded" in control or "forget" in control for control in controls)
+    for name, feed in stage.feeds.by_name.items():
+        kept = {question for question, entry in feed.ledger.entries.items() if entry.rounds}
+        known = {
+            question.id
+            for partition in questions
+            for question in partition._live.values()
+            if any(emitted.feed == name for emitted in question.emitted.values())
+        }
+        stubs = {question for partition in questions for question in partition._store.stubs}
+        if foreign := kept - known - stubs:
+            yield f"{name} has {min(foreign)}, which the question stage has not, or has in another feed"
+        if not loses and feed.settings.ledger_max > SMALL and (missing := known - kept):
+            yield f"{name} has no round of {min(missing)}, which the question stage has"
+
+
+def _of_question_stage(
+    deployment: Deployment, partition: int, refused: Effects, questions: list[QuestionStage]
+) -> Iterator[str]:
     plan = deployment.plan
     whole = _log(deployment, topics.FORECAST_EVENTS, partition)
     gone = deployment.lost.get(TopicPartition(topics.FORECAST_EVENTS, partition), range(0))
@@ -63,6 +86,7 @@ def _of_question_stage(deployment: Deployment, partition: int, refused: Effects)
     effects, stage = Effects(), deployment.question_stage(partition)
     for record in log:
         stage.step(record, effects)
+    questions.append(stage)
     expected = _to_feed_log(effects)
     refused.outputs += effects.outputs
     allowed = {*expected, *_to_feed_log(_folded_before(deployment, partition, whole, gone))}
@@ -132,11 +156,11 @@ class _Said:
         for number, record in enumerate(log, 1):
             effects = Effects()
             before = log[:number]
-            feeds = set(self.stage.feeds.by_name)
+            feeds, deleted = set(self.stage.feeds.by_name), dict(self.stage.feeds.deletions.at)
             pump(fold_and_publish(self.stage, record, effects, always=True), lambda _: before)  # noqa: B023 - at once
             for name in feeds.difference(self.stage.feeds.by_name):
                 said = self._places.pop(name, set())
-                if isinstance(read_feed_log(record.value), FeedChanged):  # else its last question left it
+                if self.stage.feeds.deletions.at != deleted:  # else its last question left it
                     self.ended |= said
             for output in effects.outputs:
                 if output.topic == topics.DEAD_LETTERS:

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from stream_peer.errors import LeaseEndedError
+from stream_peer.feeds.deletions import Deletions, Life
 from stream_peer.feeds.fold import FeedFold
 from stream_peer.kafka.worker.inbox import Inbox
 from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
@@ -141,6 +142,9 @@ MUTANTS: Mapping[str, Callable[[], object]] = {
     ),
     "all is folded again before anything is rebuilt": lambda: mock.patch.object(driver, "_fold_on", _in_one_fold),
     "what comes late to the changelog is not noticed": lambda: mock.patch.object(Writer, "passed", _not_noticed),
+    "deletions count where they stand in the log": lambda: mock.patch.object(
+        Deletions, "life_of", return_value=Life.PRESENT
+    ),
     "revoked partitions live on": lambda: mock.patch.object(Ownership, "lost"),
     "the lease is ignored": lambda: mock.patch.object(Lease, "right", return_value=Right.HOLDS),
     "the lease is looked at when records are handed over only": lambda: mock.patch.object(
@@ -162,6 +166,7 @@ FOUND_BY = {
     "a rebuild leaves its log out": 1,
     "feeds are published before their rebuild": 3,
     "the head is written before the entries": 4,
+    "deletions count where they stand in the log": 5,
     "outputs are not awaited": 5,
     "the lease is looked at when records are handed over only": 5,
     "rows hold one version": 8,

@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import cache
 from typing import NamedTuple, TypeVar
 
 import structlog
@@ -97,13 +98,18 @@ def _fewest(items: Sequence[T], fails: Callable[[Sequence[T]], bool]) -> Sequenc
     return items
 
 
+@cache
+def _freeze_once() -> None:
+    """What is there stays: at its end a run collects its own alone."""
+    gc.freeze()
+
+
 @contextmanager
 def _alone() -> Iterator[None]:
     """Without log lines, and without what coroutines of killed processes say when they are collected, here and now."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(50))
     hook, sys.unraisablehook = sys.unraisablehook, lambda _: None
-    if not gc.get_freeze_count():
-        gc.freeze()  # what is there stays: at its end a run collects its own alone
+    _freeze_once()
     gc.disable()  # in the middle of a run it would let killed processes go on with their ``finally``
     try:
         with warnings.catch_warnings():

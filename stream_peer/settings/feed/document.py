@@ -7,6 +7,7 @@ loaded.
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
 import msgspec
@@ -155,7 +156,7 @@ def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFaul
 def _convert(path: str, merged: dict[str, Any], origin: str, faults: list[SettingFault]) -> FeedSettings:
     """Convert setting by setting, so that every fault is found at once."""
     good: dict[str, Any] = {}
-    fields = {field.name: field.type for field in msgspec.structs.fields(FeedSettings)}
+    fields = _types(FeedSettings)
     for name, value in merged.items():
         if name == "shadows":
             good[name] = _shadows(path, value, merged, origin, faults)
@@ -180,10 +181,16 @@ def _note(faults: list[SettingFault], origin: str, wrong: Iterable[tuple[str, st
     return len(faults) > before
 
 
+@cache  # it reads annotations, which takes most of the time that a document takes
+def _types(kind: type[msgspec.Struct]) -> Mapping[str, Any]:
+    """The types of a struct's fields."""
+    return {field.name: field.type for field in msgspec.structs.fields(kind)}
+
+
 def _wrong_values(path: str, value: object, kind: Any) -> Iterator[tuple[str, str]]:
     """What is wrong with the value of a setting, nested ones one by one: where, and why."""
     if isinstance(kind, type) and issubclass(kind, msgspec.Struct) and isinstance(value, Mapping):
-        fields = {field.name: field.type for field in msgspec.structs.fields(kind)}
+        fields = _types(kind)
         listed = f"; there are {', '.join(fields)}" if len(fields) <= _MOST_LISTED else ""
         for name, inner in value.items():
             if name in fields:

@@ -22,6 +22,7 @@ from stream_peer.events.feed_log import (
     encode_feed_log,
     read_feed_log,
 )
+from stream_peer.feeds.deletions import Deletions, Life
 from stream_peer.feeds.roster import Roster
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.log.ids import Names
@@ -60,6 +61,7 @@ class FeedSlice:
         self._feed = feed
         self._keys = (feed.encode(), SETTINGS_KEY)
         self._seen = DedupWatermarks()
+        self._deletions = Deletions()
         self._begin()
 
     def __enter__(self) -> Self:
@@ -83,7 +85,7 @@ class FeedSlice:
         try:
             event = read_feed_log(record.value)
             if self._seen.add(event.src) and not self._is_ahead(event.src):
-                self._take(event, record)
+                self._take_of_life(event, record)
         except RejectedEvent:  # the fold refuses it as well
             return
 
@@ -91,15 +93,22 @@ class FeedSlice:
         known = self.known.get(source.partition) if source.topic == topics.FORECAST_EVENTS else None
         return known is not None and source.generation == known.generation and source.offset > known.applied
 
+    def _take_of_life(self, event: AnyFeedLogRecord, record: Record) -> None:
+        """Take a record of the feed's present life."""
+        life = self._deletions.life_of(event, record.timestamp)
+        is_deletion = isinstance(event, FeedChanged) and event.delete
+        if (is_deletion or life is Life.NEXT) and self._deletions.delete(event):
+            self._log.close()
+            self._begin()
+        if not is_deletion and life is not Life.FORMER:
+            self._take(event, record)
+
     def _take(self, event: AnyFeedLogRecord, record: Record) -> None:
         if isinstance(event, SettingsChanged):
             event = _replace(event, document=settings_of(event.document, self._feed))
-        elif isinstance(event, FeedChanged) and event.delete:
-            self._log.close()
-            self._begin()
-            return
         found = self._of_feed(event)
         if found is not None:
+            found = _replace(found, deleted_at=0)  # of where it comes from
             self._last = record.offset
             self._log.append(LogRecord(record.offset, record.timestamp, None, encode_feed_log(found)))
 

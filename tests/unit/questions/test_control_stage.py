@@ -103,11 +103,12 @@ def test_every_partition_of_forecast_events_learns_which_feed_is_deleted() -> No
 
     home, *others = control(value).outputs
 
-    assert told(home) == FeedChanged(src=Source(*PLACE, 0), feed="econ", delete=True)
-    assert_broadcast(others, value)
+    assert told(home) == FeedChanged(src=Source(*PLACE, 0), feed="econ", delete=True, deleted_at=T0)
+    assert {decode(other.value) for other in others} == {msgspec.structs.replace(decode(value), since=T0)}
+    assert_broadcast(others, others[0].value)
 
 
-def assert_broadcast(outputs: list[Output], value: bytes) -> None:
+def assert_broadcast(outputs: list[Output], value: bytes | None) -> None:
     """Each partition of forecast-events gets the event itself, with a source of its own."""
     places = [(output.topic, output.partition, output.key, output.value, output.timestamp) for output in outputs]
     assert places == [(topics.FORECAST_EVENTS, partition, b"econ", value, T0) for partition in range(3)]

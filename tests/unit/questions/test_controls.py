@@ -326,3 +326,18 @@ def test_who_was_forgotten_in_a_deleted_feed_stays_refused() -> None:
 
     assert refusals(refused) == ["forgotten"]
     assert partition.told.rounds == {("econ", "q", CLOSE): (True, 1.0, {"ann": 0.5})}
+
+
+def test_records_of_a_feed_that_begins_again_say_when_it_was_deleted() -> None:
+    partition = opened()
+    partition.pass_to(CLOSE + GRACE)
+    assert {record.deleted_at for record in partition.records} == {0}
+    partition.control(event("feed", feed="econ", delete=True, since=CLOSE))
+    partition.restart(stage())
+    partition.send(question(question_id="new", feed="econ", opens_at=T0, closes_at=CLOSE))
+    before = len(partition.records)
+    partition.send(forecast("ann", 0.7, T0 + HOUR, question_id="new"))
+    partition.pass_to(CLOSE + 2 * GRACE)
+
+    found = partition.records[before:]
+    assert {(record.feed, record.deleted_at) for record in found} == {("econ", CLOSE)}
