@@ -170,7 +170,10 @@ class StagePartitions:
         writer = Writer(reader, tp.partition, token.id, expected, start.origin)
         entries = len(known.recovered.entries)
         log.info("partition_owned", offset=start.applied, entries=entries, ignored=reader.fenced_out)
-        position = StartPosition(start.applied, start.want, start.must_checkpoint, found.first)
+        # Of offsets that are gone, the group's offset shows which held no record: it is ahead of the state only where
+        # an owner found none, as behind the end of a transaction.
+        passed = 0 if start.must_checkpoint else min(found.committed or 0, found.first)
+        position = StartPosition(start.applied, max(start.want, passed), start.must_checkpoint, found.first)
         return position, StateWriter(self.input.changelog, writer)
 
 

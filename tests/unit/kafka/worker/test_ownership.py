@@ -6,6 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from structlog.testing import capture_logs
 
 from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.kafka.worker.faust_bridge import BatchConsumer, OrderProof
@@ -110,6 +111,20 @@ async def test_a_partition_goes_on_behind_the_head_that_an_earlier_owner_left(wo
 
     assert owned[HERE].want == 42
     assert world.stages[-1].loaded == (b"old head", {b"k/a": b"7"})
+
+
+@pytest.mark.parametrize(("committed", "lost"), [(None, 8), (42, 8), (45, 5), (50, 0), (60, 0)])
+async def test_offsets_that_the_group_has_passed_over_are_no_loss_once_they_are_gone(
+    world: World, committed: int | None, lost: int
+) -> None:
+    await leave_state(world)
+    await world.ownership.assigned([HERE])
+    world.recover()
+
+    with capture_logs() as lines:
+        world.take_over(found=LOG._replace(first=50, end=60, committed=committed))
+
+    assert [line["records"] for line in lines if line["event"] == "input_lost"] == ([lost] if lost else [])
 
 
 async def test_a_later_token_than_ours_is_an_error(world: World) -> None:
