@@ -33,6 +33,8 @@ class Log:
         Up to where it is replicated; readers see no further, and no leader loses it.
     open_from : int or None
         Where a transaction begins that has not ended; readers see no further.
+    commits : bool
+        How that transaction will end.
     archive : list of LogRecord
         Everything that could be read at some time.
     """
@@ -42,6 +44,9 @@ class Log:
         self.archive: list[LogRecord] = []
         self.begin = self.end = self.high = 0
         self.open_from: int | None = None
+        self.commits = False
+        self._in_transaction: set[int] = set()
+        self._archived = 0
         self.epoch = 0
         self.has_no_leader_until = 0.0
         self.sequences: dict[int, dict[int, int]] = {}
@@ -55,8 +60,13 @@ class Log:
 
     def replicated(self, end: int) -> None:
         """Everything before ``end`` can be read."""
-        self.archive += [record for record in self.records[self._place(self.high) :] if record.offset < end]
         self.high = max(self.high, end)
+        self._archive()
+
+    def _archive(self) -> None:
+        stable = self.stable
+        self.archive += [record for record in self.records[self._place(self._archived) :] if record.offset < stable]
+        self._archived = max(self._archived, stable)
 
     def read(self, offset: int, most: int) -> tuple[list[LogRecord], int]:
         """Records from an offset on, and the position behind them."""
@@ -74,15 +84,19 @@ class Log:
         """The offset of the last record; -1: there is none."""
         return self.archive[-1].offset if self.archive else -1
 
-    def begin_transaction(self, records: int) -> None:
-        """Append records that nobody will ever read."""
-        self.open_from = self.end
-        self.end += records
+    def write_in_transaction(self, records: Sequence[NewRecord]) -> None:
+        """Append records of the transaction, a new one if none is open: readers see them once it is committed."""
+        base = self.append(records)
+        self.open_from = base if self.open_from is None else self.open_from
+        self._in_transaction.update(range(base, self.end))
         self.replicated(self.end)
 
-    def abort_transaction(self) -> None:
-        """End it, if there is one, by a marker."""
+    def end_transaction(self) -> None:
+        """End it, if there is one, by a marker: it is committed, or aborted, and nobody will ever read it."""
         if self.open_from is not None:
+            if not self.commits:
+                self.records = [record for record in self.records if record.offset not in self._in_transaction]
+            self._in_transaction.clear()
             self.open_from = None
             self.end += 1
             self.replicated(self.end)

@@ -135,8 +135,9 @@ def _of_dead_letters(deployment: Deployment, refused: Effects) -> Iterator[str]:
 def _of_losses(deployment: Deployment) -> Iterator[str]:
     """Whoever comes behind records that are gone says so."""
     for tp, gone in deployment.lost.items():
-        if deployment.watch.lost[tp] < len(gone):
-            yield f"{tp.topic}-{tp.partition}: {len(gone)} records are gone, {deployment.watch.lost[tp]} were reported"
+        records = sum(record.offset in gone for record in deployment.broker.logs[tp].archive)
+        if deployment.watch.lost[tp] < records:
+            yield f"{tp.topic}-{tp.partition}: {records} records are gone, {deployment.watch.lost[tp]} were reported"
 
 
 def _comes_from(record: LogRecord, partition: int) -> bool:

@@ -21,7 +21,7 @@ from stream_peer.questions.control_stage import ControlStage
 from stream_peer.questions.stage import QuestionStage
 from tests.simulation.broker import Broker, NewRecord, Rates
 from tests.simulation.loop import Process, SimulatedLoop
-from tests.simulation.plan import CHANGELOGS, START, Fault, Plan, Sent, moment_of, raises_schema
+from tests.simulation.plan import CHANGELOGS, EXPERTS, START, Fault, Plan, Sent, iso, moment_of, raises_schema
 from tests.simulation.watch import Watch
 from tests.simulation.worker import Worker
 
@@ -122,8 +122,13 @@ class Deployment:
     def _write(self, sent: Sent) -> None:
         value = json.dumps(sent.event).encode()
         partition = partition_of(sent.key.encode(), self.broker.partitions[sent.topic])
-        at = START + int(self.loop.now * 1000)
-        self.broker.write(TopicPartition(sent.topic, partition), [NewRecord(at, sent.key.encode(), value)])
+        record = NewRecord(START + int(self.loop.now * 1000), sent.key.encode(), value)
+        tp = TopicPartition(sent.topic, partition)
+        log = self.broker.logs[tp]
+        if log.open_from is not None and int(sent.at * 1000) % 2:  # another producer writes the others
+            log.write_in_transaction([record])
+        else:
+            self.broker.write(tp, [record])
 
     def start(self, number: int) -> None:
         """Start a worker, or start it again."""
@@ -286,13 +291,23 @@ class Deployment:
             group.rebalance()
 
     def _transact(self, fault: Fault) -> None:
-        """A producer's transaction on an input, which is aborted after a while."""
+        """A producer's transaction on an input, which is committed or aborted after a while."""
         partition = int(fault.who * self.plan.partitions)
         log = self.broker.logs[TopicPartition(topics.FORECAST_EVENTS, partition)]
         if log.open_from is None:
-            self.broker.note(f"a transaction on {topics.FORECAST_EVENTS}-{partition} for {fault.seconds} s")
-            log.begin_transaction(1 + fault.steps % 3)
-            self.loop.later(fault.seconds, log.abort_transaction)
+            log.commits = fault.steps % 2 == 0
+            end = "committed" if log.commits else "aborted"
+            self.broker.note(f"a transaction on {topics.FORECAST_EVENTS}-{partition}, {end} after {fault.seconds} s")
+            log.write_in_transaction([self._forecast(partition, number) for number in range(1 + fault.steps % 3)])
+            self.loop.later(fault.seconds, log.end_transaction)
+
+    def _forecast(self, partition: int, number: int) -> NewRecord:
+        """Another forecast of a question of a partition, if there is one; else of one that nobody asked."""
+        keys = dict.fromkeys(sent.key for sent in self.plan.inputs if sent.topic == topics.FORECAST_EVENTS)
+        own = [key for key in keys if partition_of(key.encode(), self.plan.partitions) == partition]
+        said = {"type": "forecast", "question_id": own[number % len(own)] if own else "q", "expert_id": EXPERTS[number]}
+        event = {**said, "probability": 0.9, "at": iso(self.loop.now)}
+        return NewRecord(START + int(self.loop.now * 1000), b"a transaction", json.dumps(event).encode())
 
     def _note_ends(self) -> None:
         """Remember where logs end, and up to where inputs are durable: what is old may be removed."""
@@ -330,8 +345,8 @@ class Deployment:
     def _remove(self, fault: Fault) -> None:
         tp = TopicPartition(topics.FORECAST_EVENTS, int(fault.who * self.plan.partitions))
         log, first = self.broker.logs[tp], self.watch.durable(tp) + 1
-        if tp not in self.lost and first < log.high:
-            log.remove(max(first, log.high - fault.steps % 4))
+        if tp not in self.lost and first < log.stable:
+            log.remove(max(first, log.stable - fault.steps % 4))
             self.lost[tp] = range(first, log.begin)
             self.broker.note(f"{tp.topic}-{tp.partition} loses its records from {first} to {log.begin - 1}")
 
@@ -343,7 +358,7 @@ class Deployment:
         self.broker.rates = Rates()
         self.broker.cut_off.clear()
         for log in self.broker.logs.values():
-            log.abort_transaction()
+            log.end_transaction()
         for process in self.loop.all_processes:
             self._thaw(process)
 

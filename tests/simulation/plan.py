@@ -164,35 +164,34 @@ def _of_question(question: str, feed: str, opens: float, dice: random.Random) ->
     def sent(moment: float, kind: str, /, **fields: Any) -> Sent:
         return Sent(moment, topics.FORECAST_EVENTS, question, {"type": kind, "question_id": question, **fields})
 
-    said = sent(opens, "question", feed=feed, opens_at=_iso(opens), closes_at=_iso(closes), at=_iso(opens))
+    said = sent(opens, "question", feed=feed, opens_at=iso(opens), closes_at=iso(closes), at=iso(opens))
     if dice.random() < 0.1:  # it comes late, and perhaps in the partition of another question
         said = said._replace(at=dice.uniform(opens, closes + 5), key=dice.choice((question, "elsewhere")))
     yield said
     for expert in EXPERTS:
         for _ in range(dice.randint(0, 2)):
             at = dice.uniform(opens, closes)
-            yield sent(at, "forecast", expert_id=expert, probability=round(dice.random(), 2), at=_iso(at))
+            yield sent(at, "forecast", expert_id=expert, probability=round(dice.random(), 2), at=iso(at))
     for _ in range(dice.randint(1, 3) if dice.random() < 0.15 else 0):
         at = dice.uniform(opens, closes + 20)
-        yield sent(at, "question", feed=dice.choice(FEEDS), at=_iso(at))
+        yield sent(at, "question", feed=dice.choice(FEEDS), at=iso(at))
     if dice.random() < 0.8:
         at = closes + dice.uniform(0.5, 20)
-        yield sent(at, "resolution", outcome=dice.choice(("yes", "no")), at=_iso(at))
+        yield sent(at, "resolution", outcome=dice.choice(("yes", "no")), at=iso(at))
         if dice.random() < 0.2:
             outcome = dice.choice(("yes", "no", None, "open"))
-            yield sent(at + dice.uniform(1, 10), "resolution", outcome=outcome, at=_iso(at))
+            yield sent(at + dice.uniform(1, 10), "resolution", outcome=outcome, at=iso(at))
 
 
 def _control(at: float, kind: str, /, **fields: Any) -> Sent:
-    return Sent(
-        at, topics.CONTROL_EVENTS, str(fields.get("feed", "settings")), {"type": kind, "at": _iso(at), **fields}
-    )
+    return Sent(at, topics.CONTROL_EVENTS, str(fields.get("feed", "settings")), {"type": kind, "at": iso(at), **fields})
 
 
 def _settings(at: float, document: Mapping[str, Any]) -> Sent:
     return _control(at, "settings", document=document, hash=document_hash(document))
 
 
-def _iso(at: float) -> str:
+def iso(at: float) -> str:
+    """A moment of the simulation, as events state it."""
     moment = datetime.fromtimestamp((START + int(at * 1000)) / 1000, UTC)
     return moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
