@@ -83,12 +83,12 @@ def is_revealed(question: str, share: float, seed: int) -> bool:
 
 def run_as_one(path: Path, share: float, seed: int) -> Run:
     """One feed, one round a question, a share of the outcomes, each right after the closing round."""
-    return _run(path, ReplayOptions(AT_THE_CLOSE, feed_as=ONE, reveal=RevealedShare(share, seed)))
+    return _run(path, ReplayOptions(AT_THE_CLOSE, feed_as=ONE, reveal=RevealedShare(share, seed), publishes=False))
 
 
 def run_as_it_is(path: Path) -> Run:
     """Feeds, rounds and outcomes with the delays of the file, and the built-in settings."""
-    return _run(path, ReplayOptions(NEWEST))
+    return _run(path, ReplayOptions(NEWEST, publishes=False))
 
 
 def _run(path: Path, options: ReplayOptions) -> Run:

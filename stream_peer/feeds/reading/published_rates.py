@@ -6,6 +6,7 @@ from typing import NamedTuple
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.rates import Rates
+from stream_peer.numerics.arguments import unchecked
 from stream_peer.numerics.dependence import ClassErrors
 from stream_peer.numerics.error_rates import TruthSums
 from stream_peer.numerics.error_rates.rate import HIGHEST_RATE, normal_quantile
@@ -88,5 +89,6 @@ def rate_by_doubt(rates: Rates, doubt: float | None, confidence: float) -> float
     reach = normal_quantile(confidence) * math.sqrt(
         doubt * (1.0 - doubt) / max(rates.estimate.effective_questions, 1.0)
     )
-    by_outcomes = TruthSums(rates.right_zero, rates.wrong_zero, rates.right_one, rates.wrong_one).estimate(confidence)
+    sums = TruthSums(rates.right_zero, rates.wrong_zero, rates.right_one, rates.wrong_one)
+    by_outcomes = unchecked(TruthSums.estimate)(sums, confidence)
     return min(doubt + reach, by_outcomes.high, HIGHEST_RATE)

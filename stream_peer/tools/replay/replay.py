@@ -41,7 +41,8 @@ class ReplayOptions(NamedTuple):
 
     ``document`` holds feed settings (``defaults`` and ``feeds``); ``feed_as`` puts every event into one feed;
     ``reveal``: the share of questions whose outcomes are revealed, at their close (None: as the file has them);
-    ``shuffle`` seeds another interleaving of the questions; ``method_of`` says which methods settings can choose.
+    ``shuffle`` seeds another interleaving of the questions; ``method_of`` says which methods settings can choose;
+    ``publishes``: error rates and weights along the way, not at the end only.
     """
 
     document: Mapping[str, Any] = {}
@@ -52,6 +53,7 @@ class ReplayOptions(NamedTuple):
     feed_log_partitions: int = 1
     secret: bytes = b""
     method_of: MethodOf = served_method
+    publishes: bool = True
 
 
 class ReplayResult(NamedTuple):
@@ -151,6 +153,7 @@ def _plan(
         write=write,
         probes=probes,
         method_of=options.method_of,
+        publishes=options.publishes,
     )
 
 

@@ -75,13 +75,18 @@ class ReplayProbe:
 
 
 class ReplayPlan(NamedTuple):
-    """What a run is made of. ``keeps_log``: the feed-log may be rebuilt, or a feed exported."""
+    """What a run is made of.
+
+    ``keeps_log``: the feed-log may be rebuilt, or a feed exported; ``publishes``: error rates and weights along the
+    way, not at the end only.
+    """
 
     book: FeedSettingsBook
     partitions: int = 1
     feed_log_partitions: int = 1
     secret: bytes = b""
     keeps_log: bool = False
+    publishes: bool = True
     write: Write | None = None
     probes: Sequence[ReplayProbe] = ()
     method_of: MethodOf = served_method
@@ -233,8 +238,9 @@ class Run:
             partition = partition_of(output.key or b"", len(self._feeds))
         stage, effects = self._feeds[partition], Effects()
         record = LogRecord(next(self._log_offsets[partition]), output.timestamp, output.key, output.value)
-        self._log_times[partition] = publish_before(stage, record, self._log_times[partition], effects)
-        self._take(effects)
+        if self.plan.publishes:
+            self._log_times[partition] = publish_before(stage, record, self._log_times[partition], effects)
+            self._take(effects)
         if self._kept:
             self._kept[partition].append(record)
         effects = Effects()
