@@ -9,6 +9,7 @@ from stream_peer.numerics.arguments import FloatArray, SmallIntArray
 from stream_peer.numerics.dependence import blocks as module
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
+from stream_peer.numerics.dependence.suspicion import Tallies
 
 
 def crowd(random: np.random.Generator, questions: int, experts: int, yes: float = 0.5) -> SmallIntArray:
@@ -17,11 +18,11 @@ def crowd(random: np.random.Generator, questions: int, experts: int, yes: float 
     return (np.where(wrong, -1, 1) * truth[:, None]).astype(np.int8)
 
 
-def attacked(seed: int, questions: int, clones: int, own: float) -> SmallIntArray:
-    """Eight experts, and behind them clones of a mind that errs in 40 %; in a share ``own`` each errs for itself."""
+def attacked(seed: int, questions: int, clones: int, own: float, experts: int = 8) -> SmallIntArray:
+    """Some experts, and behind them clones of a mind that errs in 40 %; in a share ``own`` each errs for itself."""
     random = np.random.default_rng(seed)
     truth = np.where(random.random(questions) < 0.5, 1, -1)
-    honest = np.where(random.random((questions, 8)) < random.uniform(0.1, 0.4, 8), -1, 1)
+    honest = np.where(random.random((questions, experts)) < random.uniform(0.1, 0.4, experts), -1, 1)
     mind = np.where(random.random((questions, 1)) < 0.4, -1, 1)
     alone = np.where(random.random((questions, clones)) < 0.4, -1, 1)
     said = np.where(random.random((questions, clones)) < own, alone, mind)
@@ -129,6 +130,36 @@ def test_of_many_experts_each_part_has_its_turn_and_known_blocks_are_always_look
 
     assert [block.experts for found in by_turn for block in found] == [(8, 10, 12), (9, 11, 13)]
     assert [block.experts for block in known] == [(8, 9, 10, 11, 12, 13)]
+
+
+@pytest.mark.parametrize("there", [1.0, 0.6])
+def test_48_witnesses_find_the_blocks_that_all_of_120_experts_would(
+    there: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    found: dict[int, list[list[tuple[int, ...]]]] = {}
+    for most in (48, 1000):
+        monkeypatch.setattr(module, "MOST", most)
+        for seed in range(4):
+            votes = attacked(seed, 300, 4, 0.1, experts=120)
+            votes[np.random.default_rng(seed).random(votes.shape) >= there] = 0
+            found.setdefault(most, []).append([block.experts for block in find_blocks(votes)])
+
+    assert found[48] == found[1000] == 4 * [[(120, 121, 122, 123)]]
+
+
+def test_covariances_are_computed_once_a_look_however_many_groups_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    votes = np.hstack([attacked(seed, 200, 3, 0.1) for seed in range(6)])
+    known = [tuple(range(first, first + 3)) for first in range(8, votes.shape[1], 11)]
+    calls, covariances = list[int](), module.covariances
+
+    def counted(tallies: Tallies) -> FloatArray:
+        calls.append(len(tallies.common))
+        return covariances(tallies)
+
+    monkeypatch.setattr(module, "covariances", counted)
+
+    assert find_blocks(votes, known)
+    assert len(calls) == 2
 
 
 @pytest.mark.parametrize(("size", "at_most"), [(2000, 256), (100, 256 + 200)])
