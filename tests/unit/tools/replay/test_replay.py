@@ -82,6 +82,17 @@ def test_a_replay_repeats_itself_byte_by_byte() -> None:
     assert list(written()) == list(written())
 
 
+def test_a_replay_that_publishes_at_its_end_only_says_the_same_of_questions_and_at_the_end() -> None:
+    assert last_records(season(), publishes=False) == last_records(season())
+
+
+def test_a_replay_that_publishes_at_its_end_only_writes_weights_once() -> None:
+    outputs: list[Output] = []
+    replay([lines(season())], ReplayOptions(publishes=False), write=outputs.append)
+
+    assert [output.topic for output in outputs].count(topics.WEIGHTS) == 1
+
+
 def test_the_feed_log_has_the_offsets_and_times_that_kafka_would_give() -> None:
     outputs: list[Output] = []
     replay([lines(season())], ReplayOptions(feed_log_partitions=3), write=outputs.append)
