@@ -227,9 +227,8 @@ class _Judge:
     @cached_property
     def _without(self) -> _Counted:
         """The same without each part of the questions, one behind the other: of all blocks, since it costs most."""
-        parts = [tallies(part, part) for part in np.array_split(self._cast, _N_PARTS)]
-        each = zip(self._all.tallies, *parts, strict=True)
-        return _counted(Tallies(*(np.stack([total - part for part in of_parts]) for total, *of_parts in each)))
+        parts = tallies(self._cast, self._cast, _N_PARTS)
+        return _counted(Tallies(*map(np.subtract, self._all.tallies, parts)))
 
     def candidates(self) -> list[_Branch]:
         """Branches that stand apart, those that do most first."""
@@ -344,7 +343,8 @@ class _Pairs(NamedTuple):
         weights = np.triu(self.common, 1)
         total = np.maximum(np.add.reduce(weights, axis=(-2, -1)), 1.0)
         expected, found = (np.add.reduce(weights * one, axis=(-2, -1)) / total for one in self[:2])
-        return TIMES_LESS * expected - found
+        excesses: FloatArray = TIMES_LESS * expected - found
+        return excesses
 
 
 def _pairs(counted: _Counted, block: IntArray, witnesses: Sequence[Sequence[int]]) -> _Pairs:

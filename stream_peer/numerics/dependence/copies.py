@@ -139,10 +139,11 @@ def find_copies(
     pairs = np.array([*_candidates(counted, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
     if not len(pairs):
         return []
-    found = suspicion(counted, pairs, witnesses(counted))
     together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
+    least = np.where(together, STAYS, JOINS)
+    found = suspicion(counted, pairs, witnesses(counted), least)
     effect = found.expected - found.disagreement
-    copies = (found.z >= np.where(together, STAYS, JOINS)) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
+    copies = (found.z >= least) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
     return _groups(eligible, pairs, found, copies)
 
 

@@ -4,6 +4,8 @@ Everything follows from tallies: what pairs of experts said of the questions tha
 experts whom to ask what two others may have in common.
 """
 
+from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -39,31 +41,43 @@ class Tallies(NamedTuple):
     right: FloatArray
 
 
-def tallies(one: Float32Array, two: Float32Array) -> Tallies:
+def tallies(one: Float32Array, two: Float32Array, parts: int | None = None) -> Tallies:
     """Tallies of experts by columns; exact in any order, since all sums are whole numbers far below 2^24.
+
+    ``parts``: of each of so many parts of the questions, (parts, m, n).
 
     Examples
     --------
     >>> votes = np.array([[1, 1], [-1, 1], [1, 0]], np.float32)
     >>> [int(table[0, 1]) for table in tallies(votes, votes)]
     [0, 2, 0, 2]
+    >>> tallies(votes, votes, parts=3).product[:, 0, 1].tolist()
+    [1.0, -1.0, 0.0]
     """
-    return _tallies(_stacked(one), _stacked(two))
+    return _tallies(_stacked(one, parts), _stacked(two, parts))
 
 
-def _stacked(votes: Float32Array) -> Float32Array:
+def _stacked(votes: Float32Array, parts: int | None = None) -> Float32Array:
     """Votes, and behind them who voted: one product then gives all four tables. Zeros fill the last piece."""
     n_questions, n = votes.shape
-    both = np.zeros((-(-n_questions // _PIECE) * _PIECE, 2 * n), np.float32)
-    both[:n_questions, :n] = votes
-    np.abs(votes, out=both[:n_questions, n:])
-    return both
+    bounds = _bounds(n_questions, parts or 1)
+    both = np.zeros((len(bounds) - 1, -(-bounds[1] // _PIECE) * _PIECE, 2 * n), np.float32)
+    for part, (start, end) in zip(both, pairwise(bounds), strict=True):
+        part[: end - start, :n] = votes[start:end]
+        np.abs(votes[start:end], out=part[: end - start, n:])
+    return both[0] if parts is None else both
+
+
+def _bounds(n_questions: int, parts: int) -> list[int]:
+    """Where parts of the questions begin and the last one ends; the first ones have one more."""
+    size, more = divmod(n_questions, parts)
+    return [size * part + min(part, more) for part in range(parts + 1)]
 
 
 def _tallies(one: Float32Array, two: Float32Array) -> Tallies:
-    m, n = one.shape[1] // 2, two.shape[1] // 2
+    m, n = one.shape[-1] // 2, two.shape[-1] // 2
     table = _product(one, two).astype(np.float64)
-    return Tallies(table[:m, :n], table[m:, n:], table[:m, n:], table[m:, :n])
+    return Tallies(table[..., :m, :n], table[..., m:, n:], table[..., :m, n:], table[..., m:, :n])
 
 
 COUNTED_ONCE = 256
@@ -71,33 +85,39 @@ COUNTED_ONCE = 256
 
 
 class PairTallies:
-    """Tallies of pairs of columns of votes; of few experts those of all pairs are counted once, and looked up."""
+    """Tallies of pairs of columns of votes; of few experts those of all pairs are counted once, and looked up.
 
-    def __init__(self, cast: Float32Array, *, once: bool = True) -> None:
+    ``parts``: each of so many parts of the questions has its own, one behind the other.
+    """
+
+    def __init__(self, cast: Float32Array, parts: int | None = None) -> None:
         self.cast = cast
+        self._parts = parts
         self._others: tuple[IntArray, Float32Array] | None = None
-        self._all = tallies(cast, cast) if once and cast.shape[1] <= COUNTED_ONCE else None
+        self._all = tallies(cast, cast) if parts is None and cast.shape[1] <= COUNTED_ONCE else None
 
     def between(self, one: IntArray, two: IntArray) -> Tallies:
         """Of some experts with others, (m, n). The same others are mostly asked for again, with some more."""
         if self._all is not None:
             return Tallies(*[table[one[:, None], two] for table in self._all])
         if self._others is None or self._others[0] is not two:
-            self._others = two, _stacked(self.cast[:, two])
-        return _tallies(_stacked(self.cast[:, one]), self._others[1])
+            self._others = two, _stacked(self.cast[:, two], self._parts)
+        return _tallies(_stacked(self.cast[:, one], self._parts), self._others[1])
 
     def of_pairs(self, pairs: IntArray) -> Tallies:
         """Of the two experts of each pair, (n_pairs,)."""
         if self._all is None:
-            return _of_pairs(self.cast, pairs)
+            found = _of_pairs(self.cast, pairs, self._parts or 1)
+            return found if self._parts else Tallies(*[table[0] for table in found])
         return Tallies(*[table[pairs[:, 0], pairs[:, 1]] for table in self._all])
 
 
-def _of_pairs(cast: Float32Array, pairs: IntArray) -> Tallies:
+def _of_pairs(cast: Float32Array, pairs: IntArray, parts: int) -> Tallies:
     one, two = cast[:, pairs[:, 0]], cast[:, pairs[:, 1]]
     there, others = np.abs(one), np.abs(two)
     factors = (one, two), (there, others), (one, others), (there, two)
-    return Tallies(*[np.add.reduce(a * b, axis=0, dtype=np.float64) for a, b in factors])
+    starts = _bounds(len(cast), parts)[:-1]
+    return Tallies(*[np.add.reduceat(a * b, starts, axis=0, dtype=np.float64) for a, b in factors])
 
 
 def _product(one: Float32Array, two: Float32Array) -> Float32Array:
@@ -105,13 +125,13 @@ def _product(one: Float32Array, two: Float32Array) -> Float32Array:
 
     Questions that are wanting to the last piece are filled up with votes of nobody.
     """
-    rows, columns = (a.reshape(len(a) // _PIECE, _PIECE, a.shape[1]) for a in (one, two))
-    table = np.empty((one.shape[1], two.shape[1]), np.float32)
-    for i in range(0, table.shape[0], _PIECE):
-        some = rows[:, :, i : i + _PIECE].transpose(0, 2, 1)
-        for j in range(0, table.shape[1], _PIECE):
-            found = np.matmul(some, columns[:, :, j : j + _PIECE])
-            np.add.reduce(found, axis=0, out=table[i : i + _PIECE, j : j + _PIECE])
+    rows, columns = (a.reshape(*a.shape[:-2], a.shape[-2] // _PIECE, _PIECE, a.shape[-1]) for a in (one, two))
+    table = np.empty((*one.shape[:-2], one.shape[-1], two.shape[-1]), np.float32)
+    for i in range(0, table.shape[-2], _PIECE):
+        some = rows[..., i : i + _PIECE].swapaxes(-2, -1)
+        for j in range(0, table.shape[-1], _PIECE):
+            found = np.matmul(some, columns[..., j : j + _PIECE])
+            np.add.reduce(found, axis=-3, out=table[..., i : i + _PIECE, j : j + _PIECE])
     return table
 
 
@@ -209,6 +229,8 @@ _N_BLOCKS = 10
 _FEWEST_WITNESSES = 2
 _NEARER = 1.5
 _NEAR = 0.05
+_NEARLY = 0.999
+"""Of what is to be reached: rounding must not exclude a pair that reaches it."""
 
 
 class Suspicion(NamedTuple):
@@ -217,7 +239,7 @@ class Suspicion(NamedTuple):
     Attributes
     ----------
     z : by how many standard deviations they disagree less than half as much as they should; -inf if they do not at
-        all, or there are no two witnesses
+        all, there are no two witnesses, or it is less than was asked for
     disagreement : share of common questions on which they do not agree
     expected : what it would be if they knew of each other only through the outcome
     common : questions that both voted on
@@ -238,7 +260,7 @@ class _Counts(NamedTuple):
     pairs: Tallies
 
 
-def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> Suspicion:
+def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least: FloatArray | float = 0.0) -> Suspicion:
     """What speaks against pairs of experts.
 
     Given the outcome independent votes have ``cov(v_i, v_j) = d_i·d_j``, so with witnesses k ≠ l
@@ -258,6 +280,8 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> Sus
         Columns.
     witnesses : (n_witnesses,) int64
         Columns, no two of them nearly identical.
+    least : (n_pairs,) float64 or float
+        z is -inf where it cannot be as much as this: what is by chance alone, d(1-d)/n, tells that for little.
 
     Returns
     -------
@@ -272,7 +296,9 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> Sus
     heard = _heard(total, pairs, witnesses)
     expected, found = _expected(total, heard), disagreement(total.pairs)
     z = np.full(len(pairs), -np.inf)
-    likely = (TIMES_LESS * expected > found) & (np.count_nonzero(heard, axis=1) >= _FEWEST_WITNESSES)
+    excess = TIMES_LESS * expected - found
+    likely = (excess > 0.0) & (np.count_nonzero(heard, axis=1) >= _FEWEST_WITNESSES)
+    likely &= excess >= _NEARLY * least * np.sqrt(_by_chance(total.pairs))
     if likely.any():
         z[likely] = _deviations(counted.cast, pairs[likely], witnesses, heard[likely])
     return Suspicion(z, found, expected, total.pairs.common)
@@ -280,16 +306,21 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> Sus
 
 def _deviations(cast: Float32Array, pairs: IntArray, witnesses: IntArray, heard: BoolArray) -> FloatArray:
     """By how many standard deviations pairs disagree less than half as much as they should."""
-    blocks = [PairTallies(block, once=False) for block in np.array_split(cast, _N_BLOCKS)]
-    parts = [_count(block, pairs, witnesses) for block in blocks]
-    total = _added(parts)
-    found, common = disagreement(total.pairs), np.maximum(total.pairs.common, 1.0)
-    without = np.array([_excess(_without(total, part), heard) for part in parts])
+    parts = _count(PairTallies(cast, _N_BLOCKS), pairs, witnesses)
+    total = _each(np.add.reduce, parts)
+    without = _excess(_each(np.subtract, total, parts), heard)
     spread = without - np.add.reduce(without, axis=0) / _N_BLOCKS
     variance = (_N_BLOCKS - 1) / _N_BLOCKS * np.add.reduce(spread * spread, axis=0)
-    variance += np.maximum(found * (1.0 - found), 1.0 / common) / common
+    variance += _by_chance(total.pairs)
     deviations: FloatArray = _excess(total, heard) / np.sqrt(variance)
     return deviations
+
+
+def _by_chance(counted: Tallies) -> FloatArray:
+    """The variance of the disagreement of pairs, if nothing but chance moves it."""
+    found, common = disagreement(counted), np.maximum(counted.common, 1.0)
+    variance: FloatArray = np.maximum(found * (1.0 - found), 1.0 / common) / common
+    return variance
 
 
 def _count(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> _Counts:
@@ -297,21 +328,16 @@ def _count(counted: PairTallies, pairs: IntArray, witnesses: IntArray) -> _Count
     first, second = place.reshape(-1, 2).T
     with_witnesses = counted.between(involved, witnesses)
     return _Counts(
-        Tallies(*(table[first] for table in with_witnesses)),
-        Tallies(*(table[second] for table in with_witnesses)),
+        Tallies(*(table[..., first, :] for table in with_witnesses)),
+        Tallies(*(table[..., second, :] for table in with_witnesses)),
         counted.between(witnesses, witnesses),
         counted.of_pairs(pairs),
     )
 
 
-def _added(parts: list[_Counts]) -> _Counts:
-    kinds = zip(*parts, strict=True)
-    return _Counts(*(Tallies(*(np.add.reduce(tables) for tables in zip(*kind, strict=True))) for kind in kinds))
-
-
-def _without(total: _Counts, part: _Counts) -> _Counts:
-    kinds = zip(total, part, strict=True)
-    return _Counts(*(Tallies(*(a - b for a, b in zip(whole, block, strict=True))) for whole, block in kinds))
+def _each(function: Callable[..., FloatArray], *counts: _Counts) -> _Counts:
+    """What a function makes of each of their tables."""
+    return _Counts(*(Tallies(*map(function, *kind)) for kind in zip(*counts, strict=True)))
 
 
 def _heard(total: _Counts, pairs: IntArray, witnesses: IntArray) -> BoolArray:
@@ -331,15 +357,21 @@ def _expected(counts: _Counts, heard: BoolArray) -> FloatArray:
     """On which share of questions the pairs should disagree; the least of all where witnesses do not tell."""
     first, second = (heard & (counted.common >= FEWEST_WITNESSED) for counted in (counts.first, counts.second))
     among = (counts.witnesses.common >= FEWEST_WITNESSED).astype(np.float64)
-    np.fill_diagonal(among, 0.0)
-    seen = np.einsum("pk,kl->pl", covariances(counts.first) * first, among) * (covariances(counts.second) * second)
-    known = np.einsum("pk,kl->pl", first.astype(np.float64), among * covariances(counts.witnesses)) * second
-    above, below = np.add.reduce(seen, axis=1), np.add.reduce(known, axis=1)
+    among[..., np.arange(among.shape[-1]), np.arange(among.shape[-1])] = 0.0
+    seen = _times(covariances(counts.first) * first, among) * (covariances(counts.second) * second)
+    known = _times(first.astype(np.float64), among * covariances(counts.witnesses)) * second
+    above, below = np.add.reduce(seen, axis=-1), np.add.reduce(known, axis=-1)
     _, left, right = means(counts.pairs)
     most = np.sqrt((1.0 - left * left) * (1.0 - right * right))
     shared = np.where(below > 0.0, above / np.where(below > 0.0, below, 1.0), np.inf)
     expected: FloatArray = independent(counts.pairs) - 0.5 * np.minimum(np.maximum(shared, 0.0), most)
     return expected
+
+
+def _times(one: FloatArray, table: FloatArray) -> FloatArray:
+    """``one @ table``, in the same order of additions on every machine."""
+    found: FloatArray = np.einsum("...pk,...kl->...pl", one, table)
+    return found
 
 
 def _excess(counts: _Counts, heard: BoolArray) -> FloatArray:

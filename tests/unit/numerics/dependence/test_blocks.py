@@ -9,7 +9,7 @@ from stream_peer.numerics.arguments import FloatArray, SmallIntArray
 from stream_peer.numerics.dependence import blocks as module
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.suspicion import Tallies
+from stream_peer.numerics.dependence.suspicion import Tallies, covariances
 
 
 def crowd(random: np.random.Generator, questions: int, experts: int, yes: float = 0.5) -> SmallIntArray:
@@ -150,7 +150,7 @@ def test_48_witnesses_find_the_blocks_that_all_of_120_experts_would(
 def test_covariances_are_computed_once_a_look_however_many_groups_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     votes = np.hstack([attacked(seed, 200, 3, 0.1) for seed in range(6)])
     known = [tuple(range(first, first + 3)) for first in range(8, votes.shape[1], 11)]
-    calls, covariances = list[int](), module.covariances
+    calls = list[int]()
 
     def counted(tallies: Tallies) -> FloatArray:
         calls.append(len(tallies.common))

@@ -172,3 +172,24 @@ def test_suspicion_agrees_with_a_slow_twin() -> None:
 
     assert found.expected[0] == pytest.approx(0.5 * (1.0 - means[4] * means[5] - shared), abs=1e-12)
     assert found.disagreement[0] == pytest.approx(float((votes[:, 4] != votes[:, 5]).mean()), abs=1e-12)
+
+
+def test_pairs_that_chance_alone_explains_are_not_judged_by_parts_of_the_questions() -> None:
+    votes = PairTallies(clone_attack(7, 300, 2, 0.9).astype(np.float32))
+    pair, heard = np.array([[4, 5]]), np.array([0, 1, 2, 3])
+
+    (z,) = suspicion(votes, pair, heard).z
+
+    assert suspicion(votes, pair, heard, least=z).z == [z]
+    assert suspicion(votes, pair, heard, least=10 * z).z == [-np.inf]
+
+
+@pytest.mark.parametrize("questions", [10, 103, 700])
+def test_tallies_of_parts_add_up_to_those_of_all_questions(questions: int) -> None:
+    votes = np.random.default_rng(questions).integers(-1, 2, (questions, 70)).astype(np.float32)
+
+    for whole, of_parts in zip(tallies(votes, votes[:, :9]), tallies(votes, votes[:, :9], 10), strict=True):
+        assert of_parts.shape == (10, 70, 9)
+        assert np.array_equal(of_parts.sum(axis=0), whole)
+    last = votes[-(questions // 10) :]
+    assert np.array_equal(tallies(votes, votes, 10).product[-1], last.T @ last)
