@@ -159,7 +159,7 @@ COLUMNS: tuple[Column, ...] = (
     Column("agreed_level", "feed", open="(p - ½)(q - ½) of two voters", resolved=_SAME, doc="mean over pairs"),
     Column("agreed_cross", "feed", open="the same, p by the weights of the mix", resolved=_SAME),
     Column("agreed_square", "feed", open="(f - ½)²", resolved=_SAME, doc="f: the mixed forecast; version 2 only"),
-    Column("agreed_centre", "feed", open="b - ½", resolved=_SAME, doc="version 2; b: the plain mean"),
+    Column("agreed_centre", "feed", open="p - ½ of a voter", resolved=_SAME, doc="version 2; mean over voters"),
     Column("agreed_told", "feed", open="f - ½", resolved=_SAME, doc="version 2"),
     Column("doubt", "feed", open="min(b, 1 - b)", resolved=_SAME, doc="version 2; b: the plain mean"),
     *(

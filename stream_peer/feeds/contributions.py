@@ -504,9 +504,9 @@ def _group_columns(counting: Sequence[Facts], n_rounds: int, weight: float, meth
 def _agreement_columns(rounds: Sequence[Facts]) -> list[float]:
     """How mix and mean agree with the other experts, over rounds in which two voters stood."""
     found = [
-        (1.0, *facts.agreement, (facts.mix.mix - 0.5) ** 2, facts.mix.mean - 0.5, facts.mix.mix - 0.5)
+        (1.0, agreed.level, agreed.cross, (facts.mix.mix - 0.5) ** 2, agreed.centre, facts.mix.mix - 0.5)
         for facts in rounds
-        if facts.agreement is not None
+        if (agreed := facts.agreement) is not None
     ]
     share = len(found) / len(rounds)
     return [share * value for value in _means(found)] if found else []

@@ -56,7 +56,7 @@ LossMeans: TypeAlias = tuple[float, float, float]
 
 _HEADER = struct.Struct("<qBBBBBBiiiii32d")
 _MIX = struct.Struct("<9d")
-_AGREEMENT = struct.Struct("<2d")
+_AGREEMENT = struct.Struct("<3dx")  # a byte more, or it would be as long as a shadow
 _BEFORE_MIX = _HEADER.size - 8 * 15
 _INDEX, _NUMBER = np.dtype("<i4"), np.dtype("<f8")
 _NOBODY = -1
@@ -256,7 +256,7 @@ def unpack(packed: bytes) -> Facts:
     n, start = h[11], _HEADER.size
     bits = np.frombuffer(packed, np.uint8, n, start + 20 * n)
     shadows, agreement = packed[start + 21 * n :], None
-    if len(shadows) % SHADOW_BYTES == _AGREEMENT.size:
+    if len(shadows) % SHADOW_BYTES == _AGREEMENT.size % SHADOW_BYTES:
         shadows, agreement = (
             shadows[: -_AGREEMENT.size],
             CrossAgreement(*_AGREEMENT.unpack(shadows[-_AGREEMENT.size :])),

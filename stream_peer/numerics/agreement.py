@@ -38,11 +38,14 @@ class CrossAgreement(NamedTuple):
     level : float
         c_u·c_v, u and v by equal weights.
     cross : float
-        c_u·c_v, u by the weights of the mix, v among the others by equal weights.
+        c_i·c_v, an expert i by the weights of the mix, v among the other voters by equal weights.
+    centre : float
+        c_u, u by equal weights: of single voters, not of pairs.
     """
 
     level: float
     cross: float
+    centre: float
 
 
 _FEWEST_VOTERS = 2
@@ -59,8 +62,8 @@ def _check_weights(forecasts: FloatArray, weights: FloatArray, **_: object) -> N
 def cross_agreement(forecasts: FloatArray, weights: FloatArray, teams: IntArray | None = None) -> CrossAgreement | None:
     """How the mix and the plain mean of a round agree with the experts who did not make them.
 
-    With S = Σ c_u over k voters, ``level = (S² - Σ c_u²)/(k(k-1))`` and ``cross = Σ w_u·c_u·(S - c_u)/(k-1)``. The
-    forecast of a team is the mean of its members', its weight their sum.
+    With S = Σ c_u over k voters, ``level = (S² - Σ c_u²)/(k(k-1))``, ``cross = Σ w_i·c_i·(S - c_u)/(k-1)`` over
+    experts i, each of the voter u, and ``centre = S/k``. The forecast of a team is the mean of its members'.
 
     Parameters
     ----------
@@ -82,21 +85,22 @@ def cross_agreement(forecasts: FloatArray, weights: FloatArray, teams: IntArray 
     >>> cross_agreement(np.array([1.0, 1.0, 0.0]), np.array([0.5, 0.5, 0.0])).cross
     0.0
     >>> cross_agreement(np.array([1.0, 1.0]), np.array([0.5, 0.5]))
-    CrossAgreement(level=0.25, cross=0.25)
+    CrossAgreement(level=0.25, cross=0.25, centre=0.5)
     """
-    said, weight, size = forecasts - 0.5, weights, len(forecasts)
+    said, size = forecasts - 0.5, len(forecasts)
+    weighted = weights * said
     if teams is not None:
         number, n_numbers = team_numbers(teams)
         members = np.bincount(number, minlength=n_numbers)
         said = np.bincount(number, said, n_numbers) / np.maximum(members, 1)
-        weight = np.bincount(number, weights, n_numbers).astype(np.float64)
+        weighted = np.bincount(number, weighted, n_numbers).astype(np.float64)
         size = int(np.count_nonzero(members))
     if size < _FEWEST_VOTERS:
         return None
     total = float(np.add.reduce(said))
     squares = float(np.add.reduce(said * said))
-    cross = float(np.add.reduce(weight * said * (total - said)))
-    return CrossAgreement((total * total - squares) / (size * (size - 1)), cross / (size - 1))
+    cross = float(np.add.reduce(weighted * (total - said)))
+    return CrossAgreement((total * total - squares) / (size * (size - 1)), cross / (size - 1), total / size)
 
 
 _SURE_FROM, _SURE_WITHIN = 1.0, 2.0
@@ -106,16 +110,16 @@ _SURE_FROM, _SURE_WITHIN = 1.0, 2.0
 def agreement_evidence(pair: float, pair2: float, by_chance: float) -> float:
     """How sure it is that votes agree more than by chance.
 
-    ``clip((z-1)/2, 0, 1)``, z = (Σx - Σm²)/√Σx², x the mean product of the votes of two experts in a question, m the
-    mean vote of all questions: coins that say yes as often agree by m². Where votes are coins, fair or not, z is like a
-    normal number, and where experts know something it exceeds 3 after some tens of questions.
+    ``clip((z-1)/2, 0, 1)``, z = (Σwx - Σwm²)/√Σ(wx)², w the weight of a question, x the mean product of the votes of
+    two experts in it, m the mean vote of all questions: coins that say yes as often agree by m². Where votes are coins,
+    fair or not, z is like a normal number, and where experts know something it exceeds 3 after some tens of questions.
 
     Parameters
     ----------
     pair, pair2 : float
-        Σx and Σx² ≥ 0.
+        Σwx and Σ(wx)² ≥ 0.
     by_chance : float
-        Σm² ≥ 0.
+        Σwm² ≥ 0.
 
     Returns
     -------
@@ -140,7 +144,7 @@ def peer_stretch(rounds: float, level: float, cross: float, square: float, centr
     """How much too timid the mixed forecast is, by the agreement of experts who err independently.
 
     The best factor in ``½ + (1+β)(f - ½)`` is Σ(y-½)(f-½)/Σ(f-½)² - 1. Without outcomes its numerator is, a question,
-    ``c̄·f̄ + √(¼-c̄²)·(cross - c̄·f̄)/√(level - c̄²)``, with c̄ and f̄ the means of b - ½ and f - ½: the mix goes with the
+    ``c̄·f̄ + √(¼-c̄²)·(cross - c̄·f̄)/√(level - c̄²)``, with c̄ and f̄ the means of c_u and f - ½: the mix goes with the
     other experts as it goes with the outcome, times how far they go with the outcome themselves. ½ + c̄ stands for the
     share of questions with the outcome 1, as experts say it who are calibrated on average. β is shrunk like
     `stretch_factor`, by 5, and clipped to [0, 1].
@@ -149,12 +153,12 @@ def peer_stretch(rounds: float, level: float, cross: float, square: float, centr
     ----------
     rounds : float
         How many questions.
-    level, cross : float
+    level, cross, centre : float
         Sums of those of `CrossAgreement`.
     square : float
         Σ(f-½)² ≥ 0, f the mix as published.
-    centre, told : float
-        Σ(b-½), b the plain mean, and Σ(f-½).
+    told : float
+        Σ(f-½).
 
     Returns
     -------

@@ -19,7 +19,7 @@ def test_agreement_is_the_mean_over_pairs_of_different_teams(crowd: list[tuple[f
     units = [np.flatnonzero(teams == team) for team in sorted(set(teams.tolist())) if team >= 0]
     units += [np.array([place]) for place in np.flatnonzero(teams < 0)]
     said = [float(np.mean(forecasts[unit])) - 0.5 for unit in units]
-    weight = [float(np.sum(weights[unit])) for unit in units]
+    mixed = [float(np.sum(weights[unit] * (forecasts[unit] - 0.5))) for unit in units]
     n = len(units)
 
     found = cross_agreement(forecasts, weights, teams)
@@ -29,8 +29,8 @@ def test_agreement_is_the_mean_over_pairs_of_different_teams(crowd: list[tuple[f
         return
     pairs = [(u, v) for u in range(n) for v in range(n) if u != v]
     level = sum(said[u] * said[v] for u, v in pairs) / len(pairs)
-    cross = sum(weight[u] * said[u] * said[v] for u, v in pairs) / (n - 1)
-    assert found == pytest.approx((level, cross), abs=1e-12)
+    cross = sum(mixed[u] * said[v] for u, v in pairs) / (n - 1)
+    assert found == pytest.approx((level, cross, sum(said) / n), abs=1e-12)
 
 
 @given(CROWD)
@@ -48,7 +48,9 @@ def test_yes_and_no_may_change_places(crowd: list[tuple[float, float, int]]) -> 
 
     found, turned = cross_agreement(forecasts, weights), cross_agreement(1.0 - forecasts, weights)
 
-    assert (found is None and turned is None) or found == pytest.approx(turned, abs=1e-12)
+    assert (found is None) == (turned is None)
+    if found is not None and turned is not None:
+        assert turned == pytest.approx((found.level, found.cross, -found.centre), abs=1e-12)
 
 
 ANY = st.floats(-1e3, 1e3)

@@ -34,7 +34,8 @@ _ASKED, _VOTERS, _DOUBT = FEED.at("asked"), FEED.at("voters"), FEED.at("doubt")
 _YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
 _HALF_WEIGHT = FEED.at("moment_weight", VOTE_RULES[0])
-_PAIR, _PAIR2 = ([FEED.at(name, rule) for rule in VOTE_RULES] for name in ("pair", "pair2"))
+_PAIR_SUMS = ("pair", "pair2", "moment_weight", "moment_weight2")
+_OF_PAIRS = [[FEED.at(name, rule) for name in _PAIR_SUMS] for rule in VOTE_RULES]
 _NET_DIFFERENCE, _NET_SQUARE = FEED.at("net_difference"), FEED.at("net_square")
 
 
@@ -118,12 +119,18 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
 
     @property
     def agreement(self) -> float:
-        """How sure it is that votes agree more than by chance, under any vote rule: see `agreement_evidence`."""
-        sums = self.feed_sums
-        pair, pair2 = (sum(sums[at] for at in places) * UNIT for places in (_PAIR, _PAIR2))
+        """How sure it is that votes agree more than by chance, under any vote rule: see `agreement_evidence`.
+
+        The sums hold Σwx², w the weight of a question. Σ(wx)² is taken as Σwx²·Σw²/Σw.
+        """
+        sums, pair, pair2 = self.feed_sums, 0.0, 0.0
+        for of_rule in _OF_PAIRS:
+            agreed, squares, weight, weight2 = (sums[at] * UNIT for at in of_rule)
+            pair += agreed
+            pair2 += squares * weight2 / weight if weight > 0.0 else 0.0
         mean_vote = 2.0 * sums[_YES] / sums[_VOTES] - 1.0 if sums[_VOTES] else 0.0
         by_chance = mean_vote * mean_vote * sums[_HALF_WEIGHT] * UNIT  # own medians halve the votes: their mean is 0
-        return unchecked(agreement_evidence)(pair, pair2, max(by_chance, 0.0))
+        return unchecked(agreement_evidence)(pair, max(pair2, 0.0), max(by_chance, 0.0))
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""

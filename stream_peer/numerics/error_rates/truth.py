@@ -369,7 +369,7 @@ def early_contradiction(measured: TruthSums, free: ErrorRate) -> Contradiction |
 
 
 def _at_least(wrong: int, total: int, rate: float) -> float:
-    """P(B ≥ wrong), B binomial; summed from the smallest term."""
+    """P(B ≥ wrong), B binomial."""
     terms = [math.comb(total, k) * rate**k * (1.0 - rate) ** (total - k) for k in range(wrong, total + 1)]
     return math.fsum(terms)
 

@@ -81,11 +81,11 @@ def test_an_agreement_is_stored_behind_what_the_release_before_stored(
     case: tuple[int, tuple[float, ...], tuple[float, ...], bytes],
 ) -> None:
     former = stored(*case)
-    facts = msgspec.structs.replace(unpack(former), agreement=CrossAgreement(0.25, -0.125))
+    facts = msgspec.structs.replace(unpack(former), agreement=CrossAgreement(0.25, -0.125, 0.5))
 
     packed = facts.pack()
 
-    assert packed == former + struct.pack("<2d", 0.25, -0.125)
+    assert packed == former + struct.pack("<3dx", 0.25, -0.125, 0.5)
     assert (unpack(packed).agreement, unpack(packed).shadows) == (facts.agreement, facts.shadows)
     assert unpack(former).agreement is None
 

@@ -1,9 +1,13 @@
+from collections.abc import Iterator, Mapping, Sequence
+
 import numpy as np
 import pytest
 
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.reading.reading import StaleReadingError
+from stream_peer.log.stage import Effects
+from tests.feed_histories import log_of, round_of, stage
 from tests.unit.feeds.test_feed import feed_with_a_round
 
 
@@ -55,3 +59,23 @@ def test_after_a_reset_nothing_is_known_of_how_outcomes_rank_experts() -> None:
     feed.reset()
 
     assert read(feed).ranks is None
+
+
+@pytest.mark.parametrize("weight", [0.25, 4.0])
+def test_a_weight_that_all_questions_have_is_no_evidence(weight: float) -> None:
+    random = np.random.default_rng(3)
+    said = [{f"e{k}": 0.75 if random.random() < 0.67 else 0.25 for k in range(5)} for _ in range(60)]
+    said = [{e: 1.0 - p for e, p in one.items()} if number % 2 else one for number, one in enumerate(said)]
+
+    found, as_ever = ([*_agreements(said, each)] for each in (weight, 1.0))
+
+    assert any(0.1 < evidence < 0.9 for evidence in as_ever)
+    assert found == pytest.approx(as_ever, abs=1e-9)
+
+
+def _agreements(said: Sequence[Mapping[str, float]], weight: float) -> Iterator[float]:
+    """How sure it is after each question that votes agree more than by chance."""
+    fast = stage(method_version=2)
+    for record in log_of([round_of(f"q{number}", one, weight=weight) for number, one in enumerate(said)]):
+        fast.step(record, Effects())
+        yield read(fast.feeds.feed("f")).agreement
