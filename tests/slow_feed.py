@@ -83,13 +83,13 @@ def cost(
     """What the outer layer minimises over the simplex."""
     fit = sum(shares[a] * shares[b] * second[a][b] for a in range(4) for b in range(4))
     gain = sum(m * h for m, h in zip(shares, cross, strict=True))
-    return 16.0 * (fit - 2.0 * gain) + sum((m - p) ** 2 / (2.0 * p) for m, p in zip(shares, priors, strict=True))
+    return 16.0 * (fit - 2.0 * gain) + sum((m - p) ** 2 / (2.0 * p) for m, p in zip(shares, priors, strict=True) if p)
 
 
 def outer(second: Sequence[Sequence[float]], cross: Sequence[float], priors: Sequence[float] = PRIORS) -> list[float]:
-    """The cheapest of the stationary points of all 15 faces that lie in the simplex."""
-    found = []
-    for face in [f for size in range(1, 5) for f in combinations(range(4), size)]:
+    """The cheapest of the stationary points of all faces that lie in the simplex, without mixers of prior 0."""
+    found, some = [], [k for k in range(4) if priors[k]]
+    for face in [f for size in range(1, 5) for f in combinations(some, size)]:
         rows = [[32.0 * second[a][b] + (a == b) / priors[a] for b in face] + [1.0, 32.0 * cross[a] + 1.0] for a in face]
         values = dict(zip(face, solved([*rows, [1.0] * len(face) + [0.0, 1.0]]), strict=False))
         point = [values.get(k, 0.0) for k in range(4)]
@@ -105,6 +105,7 @@ class Said:
     final: bool
     p: Mapping[str, float]
     answer: Mapping[str, int]
+    mixer_answer: Mapping[str, int]
     everybody: tuple[int, bool]
     half_votes: Mapping[str, int]
     teams: Mapping[str, str]
@@ -119,6 +120,7 @@ class Said:
     unguarded: float
     mix: float
     stretched: float
+    weights: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def counts(self) -> bool:
@@ -226,7 +228,7 @@ class Known:
         return {
             "SU": self.mean(lambda r: 2.0 * r.b * (r.b - r.p[e]), e, counting=True),
             "SV": self.mean(lambda r: 2.0 * (r.b - r.p[e]), e, counting=True),
-            "SVY": self.mean(lambda r: 2.0 * (r.b - r.p[e]) * r.answer[e], e, counting=True),
+            "SVY": self.mean(lambda r: 2.0 * (r.b - r.p[e]) * r.mixer_answer[e], e, counting=True),
         }
 
     def _peer(self, e: str) -> dict[str, float]:
@@ -343,7 +345,7 @@ class SlowFeed:
         if not forecasts:
             self.withdraw(question, boundary, revision)
             return
-        known = self.questions.setdefault(question, Known())
+        known = self.questions.setdefault(question, self.new_question())
         self.seen |= forecasts.keys()
         self._put(question, {})
         said = self._said(forecasts, self.coin(question, boundary))
@@ -367,7 +369,7 @@ class SlowFeed:
         self.excluded = self.excluded - {expert} | ({expert} if excluded else set())
 
     def withdraw(self, question: str, boundary: int, revision: int = -1) -> None:
-        known = self.questions.get(question, Known())
+        known = self.questions.get(question, self.new_question())
         found = known.rounds.pop(boundary, None)
         if found and known.rounds and not known.is_fixed:
             known.scored_at = revision
@@ -376,7 +378,7 @@ class SlowFeed:
             self._follow_votes()
 
     def outcome(self, question: str, evidence: Evidence) -> None:
-        known = self.questions.setdefault(question, Known())
+        known = self.questions.setdefault(question, self.new_question())
         if known.evidence == evidence:
             return
         known.evidence = evidence
@@ -388,7 +390,7 @@ class SlowFeed:
         self.net_share += min(max(min(max((z - 1.0) / 2.0, 0.0), 1.0) - self.net_share, -0.05), 0.05)
         self._follow_votes()
 
-    def follow_trust(self, status: str) -> None:
+    def follow_trust(self, status: str, _heeded: str) -> None:
         """A record changed a question, and left the feed in this state of trust."""
         aim = {"dependent": 0.1, "contradicted": 0.25, "uninformative": 1.0}.get(status, 0.0)
         self.shrink += min(max(aim - self.shrink, -0.05), 0.05)
@@ -417,22 +419,20 @@ class SlowFeed:
     def _said(self, p: Mapping[str, float], coin: int) -> Said:
         ids = sorted(p)
         line = {i: self.line(i, p[i]) if self.rule == "own-median" else 0.5 for i in ids}
-        answer = {}
-        for i in ids:
-            others = [j for j in ids if j != i and (i not in self.teams or self.teams[i] != self.teams.get(j))]
-            answer[i] = side([p[j] for j in others], [line[j] for j in others], coin)[0]
+        answer = self.answers(p, line, coin)
         votes = {i: 1 if p[i] > line[i] else -1 for i in ids if p[i] != line[i]}
         b = math.fsum(p.values()) / len(p)
         shadows = [math.fsum(w * p[i] for w, i in zip(ws, ids, strict=True)) for ws in self.mixers(ids)]
-        unguarded = sum(m * f for m, f in zip(self.shares(), shadows, strict=True))
+        unguarded = math.fsum(w * p[i] for w, i in zip(self.mixed(ids), ids, strict=True))
         mix = (1.0 - self.net_share) * unguarded + self.net_share * b
         return Said(
             final=False,
             p=p,
             answer=answer,
-            everybody=side(list(p.values()), [0.5] * len(p), coin),
-            half_votes={i: 1 if p[i] > 0.5 else -1 for i in ids if p[i] != 0.5},
-            teams=self.teams,
+            mixer_answer=self.mixer_answers(p, answer, coin),
+            everybody=self.everybody(p, coin),
+            half_votes=self.half_votes(p),
+            teams=self.together(),
             rule=self.rule,
             score=self.score,
             votes=votes,
@@ -445,6 +445,34 @@ class SlowFeed:
             mix=mix,
             stretched=min(max(0.5 + (1.0 + self.stretch()) * (mix - 0.5), 0.0), 1.0),
         )
+
+    def together(self) -> Mapping[str, str]:
+        """By expert: the team that it is in."""
+        return self.teams
+
+    def everybody(self, p: Mapping[str, float], coin: int) -> tuple[int, bool]:
+        """The published reference answer, and whether it was a tie."""
+        return side(list(p.values()), [0.5] * len(p), coin)
+
+    def half_votes(self, p: Mapping[str, float]) -> dict[str, int]:
+        """Votes at 1/2."""
+        return {i: 1 if p[i] > 0.5 else -1 for i in p if p[i] != 0.5}
+
+    def answers(self, p: Mapping[str, float], line: Mapping[str, float], coin: int) -> dict[str, int]:
+        """Of each expert the majority of all others who are not in its team."""
+        answer = {}
+        for i in p:
+            others = [j for j in p if j != i and (i not in self.teams or self.teams[i] != self.teams.get(j))]
+            answer[i] = side([p[j] for j in others], [line[j] for j in others], coin)[0]
+        return answer
+
+    def mixer_answers(self, _p: Mapping[str, float], answer: Mapping[str, int], _coin: int) -> Mapping[str, int]:
+        """The reference answers that the peer mixer learns from: those by the vote rule in force."""
+        return answer
+
+    def new_question(self) -> Known:
+        """Nothing is known of it."""
+        return Known()
 
     # --- readings ---
 
@@ -476,10 +504,28 @@ class SlowFeed:
 
         return [self.rule, *(rule for rule in RULES if rule != self.rule and scored(rule))]
 
+    def told(self, _trust: str) -> tuple[float, float, float, float]:
+        """What is published of ``rates`` in a state of trust."""
+        return self.rates()
+
+    def effective(self, rule: Rule) -> float:
+        """Effective questions with votes by a rule."""
+        return self.sum("W", rule) ** 2 / self.sum("W2", rule) if self.sum("W2", rule) else 0.0
+
+    def may_be_ok(self, _trust: str) -> bool:
+        """Whether error rates may be called so in a state of trust."""
+        return self.effective(self.rule) >= 50.0 and sum(self.rates()[:2]) <= 0.8
+
+    def measured(self) -> float | None:
+        """Share of wrong reference answers on resolved questions."""
+        resolved = math.fsum(self.sum(f"revealed{y}", self.rule) for y in (0, 1))
+        return math.fsum(self.sum(f"wrong{y}", self.rule) for y in (0, 1)) / resolved if resolved else None
+
     def rates(self, confidence: float = 0.95, rule: Rule | None = None) -> tuple[float, float, float, float]:
         """Both error rates, and the interval of their mean."""
         rule = rule or self.rule
-        z = NormalDist().inv_cdf(0.5 + confidence / 2.0)
+        above = 0.5 + confidence / 2.0
+        z = NormalDist().inv_cdf(above) if above < 1.0 else -NormalDist().inv_cdf(0.5 - confidence / 2.0)
         if rule == "own-median":
             names = ClassMomentSums.__dataclass_fields__
             found = ClassMomentSums(**{name: self.sum(f"class_{name}", rule) for name in names}).estimate(confidence)
@@ -570,9 +616,13 @@ class SlowFeed:
         return outer(second, [self.sum(f"h{k}") for k in range(4)], priors)
 
     def mix(self, experts: Sequence[str]) -> list[float]:
+        return [(1.0 - self.net_share) * w + self.net_share / len(experts) for w in self.mixed(experts)]
+
+    def mixed(self, experts: Sequence[str]) -> list[float]:
+        """Weights of the mix before the safety net."""
         by_expert: Iterable[tuple[float, ...]] = zip(*self.mixers(experts), strict=True)
-        mixed = [sum(m * w for m, w in zip(self.shares(), ws, strict=True)) for ws in by_expert]
-        return [(1.0 - self.net_share) * w + self.net_share / len(experts) for w in mixed]
+        shares = self.shares()
+        return [sum(m * w for m, w in zip(shares, ws, strict=True)) for ws in by_expert]
 
     def stretch(self) -> float:
         return max(self.sum("fit") / (self.sum("fit2") + 5.0), -1.0)
