@@ -14,14 +14,15 @@ from stream_peer.events.outputs import TrustState
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.reading.published_rates import misled_rate
 from stream_peer.feeds.reading.trust import PEER_STEP, PEER_TRUST, next_peer_trust
-from stream_peer.feeds.reading.weights import LARGEST_PEER_PRIOR, PeerTrust, shares_of
+from stream_peer.feeds.reading.weights import LARGEST_PEER_PRIOR, PeerTrust, shared_by_groups, shares_of
+from stream_peer.feeds.vote_units import Groups
 from stream_peer.numerics.agreement import agreement_evidence, cross_agreement, peer_stretch
 from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.dependence import ClassErrors, DependenceSums, class_errors
 from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs
 from stream_peer.settings.feed.model import MixerSettings
 
-SECOND = Method(heeds_trust=True, pools=True)
+SECOND = Method(heeds_trust=True)
 CENTS = st.integers(0, 100).map(lambda cents: Fraction(cents, 100))
 ANSWERED = st.tuples(CENTS, CENTS, st.integers(0, 1), st.booleans())
 """Forecast, plain mean, answer or outcome, and whether it is an outcome that is known."""
@@ -68,7 +69,7 @@ def columns(experts: Sequence[Sequence[Question]]) -> FloatArray:
 def test_the_peer_mixer_goes_by_regrets_a_question_above_the_average_shrunk_by_forty(
     experts: list[list[Question]],
 ) -> None:
-    level, slope, answer, mix_regret, counts, known = columns(experts)
+    *sums, counts, known = columns(experts)
     found = [regrets(questions) for questions in experts]
     total = [peers + 2 * outcomes for peers, outcomes, _ in found]
     answers = [len(questions) for questions in experts]
@@ -80,7 +81,7 @@ def test_the_peer_mixer_goes_by_regrets_a_question_above_the_average_shrunk_by_f
         divisor = max(Fraction(count), Fraction(sum(answers), len(answers))) + 4 * resolved if above > 0 else own
         wanted.append(float(24 * above / (divisor + 40)))
 
-    logs = peer_mixer_logs(level, slope, answer, counts, nominal=0.35, rate=24.0, outcomes=(mix_regret, known))
+    logs = peer_mixer_logs(np.array(sums), counts, known, nominal=0.35, rate=24.0, own_counts=True)
 
     assert logs.tolist() == pytest.approx(wanted, abs=1e-12)
 
@@ -94,7 +95,7 @@ def test_the_slow_truth_mixer_goes_by_known_regrets_above_the_average_shrunk_by_
     average = Fraction(sum(outcomes for _, outcomes, _ in found)) / (sum(m for *_, m in found) or 1)
     wanted = [float(24 * ((outcomes + 10 * average) / (m + 10) - average)) for _, outcomes, m in found]
 
-    assert truth_slow_logs(mix_regret, known, rate=24.0, pooled=True).tolist() == pytest.approx(wanted, abs=1e-12)
+    assert truth_slow_logs(mix_regret, known, rate=24.0, own_counts=True).tolist() == pytest.approx(wanted, abs=1e-12)
 
 
 @given(EXPERTS, st.floats(-1.0, 1.0))
@@ -105,7 +106,9 @@ def test_a_regret_that_all_have_in_each_question_costs_nobody_anything(
     nothing = np.zeros(len(counts))
 
     logs, moved = (
-        peer_mixer_logs(level + more, slope, answer, counts, nominal=0.35, rate=24.0, outcomes=(nothing, nothing))
+        peer_mixer_logs(
+            np.array([level + more, slope, answer, nothing]), counts, nothing, nominal=0.35, rate=24.0, own_counts=True
+        )
         for more in (nothing, each * counts)
     )
 
@@ -217,6 +220,27 @@ def test_the_mix_agrees_with_those_who_are_not_of_the_same_team(crowd: list[tupl
     if found is not None:
         assert found.cross == pytest.approx(float(cross), abs=1e-12)
         assert found.centre == pytest.approx(float(sum(means) / len(means)), abs=1e-12)
+
+
+WEIGHTLESS = 2
+UNITS = st.lists(st.tuples(st.integers(0, 20), st.sampled_from([-1, -1, 0, 1, WEIGHTLESS])), min_size=1, max_size=8)
+
+
+@given(UNITS)
+def test_the_weightless_change_no_weight_of_the_others(crowd: list[tuple[int, int]]) -> None:
+    others = [(part, group) for part, group in crowd if group != WEIGHTLESS]
+    if not others or not any(part for part, _ in others):
+        return
+    size = [sum(group == other for _, other in others) if group >= 0 else 1 for _, group in others]
+    own = [Fraction(part, n) for (part, _), n in zip(others, size, strict=True)]
+
+    total = sum(part for part, _ in crowd)
+    numbers = np.array([group for _, group in crowd])
+    shared = shared_by_groups(np.array([part / total for part, _ in crowd]), Groups(numbers, numbers == WEIGHTLESS))
+
+    weighed = [float(weight) for weight, (_, group) in zip(shared, crowd, strict=True) if group != WEIGHTLESS]
+    assert weighed == pytest.approx([float(part / sum(own)) for part in own], abs=1e-11)
+    assert float(shared.sum()) == pytest.approx(1.0, abs=1e-11)
 
 
 @given(st.integers(1, 9), st.integers(1, 49), st.integers(1, 49), st.integers(1, 12))
