@@ -301,7 +301,8 @@ _VERDICTS: dict[str, Literal[0, 1, "annulled", "open"]] = {
     **dict.fromkeys(("1", "1.0", "true", "yes"), 1),
     "open": "open",
 }
-_decode_event = msgspec.json.Decoder(Event).decode
+decode_usual = msgspec.json.Decoder(Event).decode
+"""An event in its usual form, checked by nothing but its types and their bounds. ``decode`` takes all forms."""
 _decode_fields = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _FIELDS: dict[str, frozenset[str]] = {
     f'"{kind.__struct_config__.tag}"': frozenset(("type", *kind.__struct_fields__)) for kind in get_args(Event)
@@ -341,7 +342,7 @@ def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
         raise RejectedEvent(Reason.TOO_LARGE, message=msg)
     try:
         try:
-            event: Event = _decode_event(payload)
+            event: Event = decode_usual(payload)
         except msgspec.ValidationError as error:
             event = _decoded_again(payload, str(error), [] if unknown is None else unknown)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -364,7 +365,7 @@ def _decoded_again(payload: bytes, fault: str, unknown: list[str]) -> Event:
         elif _NO_TIME in fault:
             payload = with_usual_times(payload)
         try:
-            event: Event = _decode_event(payload)
+            event: Event = decode_usual(payload)
         except msgspec.ValidationError as error:
             fault = str(error)
         else:

@@ -21,10 +21,21 @@ from itertools import islice
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.log.stage import Effects, Output, PublishingStage, Rebuildable, Record, Snapshot, Stage, Stateful
+from stream_peer.log.stage import (
+    Effects,
+    FoldsRuns,
+    Output,
+    PublishingStage,
+    Rebuildable,
+    Record,
+    Snapshot,
+    Stage,
+    Stateful,
+)
 
 _AT_ONCE = 500
 _STRIDE = 64  # records between looks at the clock
+_LONG_STRIDE = 512  # the same of a stage that ends a run itself after what takes long
 _MOST_OUTPUTS = 20_000  # of records that are folded before outputs are written
 _NOTHING = -2  # less than any offset that can count as covered
 
@@ -199,6 +210,7 @@ class Driver:
     ) -> None:
         self.stage = stage
         self.publishing: PublishingStage[Any] | None = stage if isinstance(stage, PublishingStage) else None
+        self._runs = stage if isinstance(stage, FoldsRuns) else None
         self.applied = applied
         self.covered = _NOTHING if must_checkpoint else applied
         self.records = self._bytes = 0
@@ -216,19 +228,23 @@ class Driver:
 
     def take(self, records: Sequence[Record], effects: Effects, until: float) -> int:
         """Fold records until a moment, and none after one that needs a rebuild; return how many."""
-        for start in range(0, len(records), _STRIDE):
+        start = 0
+        while start < len(records):
             if self._clock() > until or len(effects.outputs) > _MOST_OUTPUTS:
                 return start
-            stride = records[start : start + _STRIDE]
+            stride = records[start : start + (_STRIDE if self._runs is None else _LONG_STRIDE)]
             done = self._fold(stride, effects)
-            self._bytes += sum(len(record.value or b"") for record in stride[:done])
+            self._bytes += sum([len(record.value or b"") for record in stride[:done]])
             self.applied = stride[done - 1].offset
+            start += done
             if self.needs_rebuild:
-                return start + done
-        return len(records)
+                return start
+        return start
 
     def _fold(self, records: Sequence[Record], effects: Effects) -> int:
         stage, publishing = self.stage, self.publishing
+        if self._runs is not None:
+            return self._runs.steps(records, effects)
         for number, record in enumerate(records, 1):
             stage.step(record, effects)
             if publishing is not None and publishing.needs_rebuild:

@@ -139,6 +139,14 @@ class Stage(Protocol):
 
 
 @runtime_checkable
+class FoldsRuns(Protocol):
+    """A stage that folds many records faster than one by one, to the same outputs and the same state."""
+
+    def steps(self, records: Sequence[Record], effects: Effects) -> int:
+        """Fold the first of some records, at least one; return how many. It ends after one that takes long."""
+
+
+@runtime_checkable
 class Stateful(Stage, Protocol):
     """A stage with a state that outlives its owner."""
 

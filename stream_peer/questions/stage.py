@@ -6,7 +6,7 @@ emitted.
 """
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 
 import msgspec
@@ -51,6 +51,7 @@ from stream_peer.questions.merging import (
     note_feed,
     plausible_moment,
 )
+from stream_peer.questions.plain import PlainForecasts
 from stream_peer.questions.producer_gate import Handler, ProducerGate
 from stream_peer.questions.rounds import Reconciler, outcome_record, provisional_record, warn
 from stream_peer.questions.routing import Routes
@@ -122,9 +123,13 @@ class QuestionStage:
         self._unknown: list[str] = []
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
-        if producers is not None:
-            known = self._controls.erased, self._names
-            gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, *known)
+        self._plain: PlainForecasts | None = None
+        if producers is None:
+            known = self._periods, self._names, self._digests
+            self._plain = PlainForecasts(self._store, self._clock, self._agenda, *known, self._note_unusual)
+        else:
+            experts = self._controls.erased, self._names
+            gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, *experts)
             self._handlers.update(gate.guarded(self._handlers))
 
     def _own_handlers(self) -> dict[type, Handler]:
@@ -203,6 +208,20 @@ class QuestionStage:
         except RejectedEvent as rejection:
             self._unknown.clear()
             self._refuse(bare(record) if rejection.reason == Reason.FORGOTTEN else record, rejection, effects)
+
+    def steps(self, records: Sequence[Record], effects: Effects) -> int:
+        """Fold records, the same as ``step`` for each, up to the first that causes outputs; return how many.
+
+        What causes outputs takes long: the caller looks at the time in between.
+        """
+        written, done = len(effects.outputs), 0
+        while done < len(records) and len(effects.outputs) == written:
+            if self._plain is not None:
+                done = self._plain.take(records, done, effects)
+            if done < len(records):
+                self.step(records[done], effects)
+                done += 1
+        return done
 
     def _feed_named(self, event: Event) -> str:
         """The feed that an event names, else that of its question, if it is known."""
@@ -286,7 +305,6 @@ class QuestionStage:
     # One handler for each type but controls: check, merge, advance the clock, reconcile what is due.
 
     def _forecast(self, event: Forecast, record: Record, effects: Effects) -> None:
-        # The hot path: rare cases are in other methods, cheap calls are inlined.
         question = self._live.get(event.question_id)
         if question is None or question.foreign:
             question = self._unusual(event.question_id, event.feed, record, effects)
@@ -300,14 +318,12 @@ class QuestionStage:
         if not YEAR_2000 <= at <= record_time + settings.horizon:
             plausible_moment(event.at, "at", record_time, settings.horizon, is_history=settings.history)
         effective = at
-        limit, history = settings.backdate_limit, question.history
-        is_late = limit is not None and at < record_time - limit
-        if is_late or history.is_resolved or record_time < self._periods.since:
+        if self._may_count_later(question, settings, at, record_time):
             said = {expert_id: event.probability}
             effective = self._counts_from(question, feed, said, at, record_time, effects)
         if feed is not None:
             self._note_feed(question, feed, at)
-        surplus = history.add(expert_id, event.probability, at, record_time, effective)
+        surplus = question.history.add(expert_id, event.probability, at, record_time, effective)
         if surplus or question.changed_experts is not None:
             self._note_unusual(question, (expert_id,), effects)
         effects.counts["event", "forecast"] += 1
@@ -353,7 +369,9 @@ class QuestionStage:
     ) -> None:
         stated = plausible_moment(event.at, "at", record.timestamp, settings.horizon, is_history=settings.history)
         at = stated or 0
-        effective = self._counts_from(question, event.feed, event.forecasts, at, record.timestamp, effects)
+        effective = at
+        if self._may_count_later(question, settings, at, record.timestamp):
+            effective = self._counts_from(question, event.feed, event.forecasts, at, record.timestamp, effects)
         if event.feed is not None:
             self._note_feed(question, event.feed, at)
         surplus = question.history.add_all(event.forecasts, at, record.timestamp, effective)
@@ -490,6 +508,14 @@ class QuestionStage:
 
     def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:
         refuse(record, self._topic, self._routes.partition, rejection, effects)
+
+    def _may_count_later(
+        self, question: QuestionState, settings: FeedSettings, at: Milliseconds, record_time: Milliseconds
+    ) -> bool:
+        """Whether forecasts may count from a later moment than stated, by the settings of their feed."""
+        limit = settings.backdate_limit
+        is_late = limit is not None and at < record_time - limit
+        return is_late or question.history.is_resolved or record_time < self._periods.since
 
     def _counts_from(
         self,

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.log.stage import Effects, LogRecord, Output, Record
 from stream_peer.questions.stage import QuestionStage
 from tests.hypothesis_profiles import examples
 from tests.unit.questions.question_log import (
@@ -22,6 +22,7 @@ from tests.unit.questions.question_log import (
     Content,
     Told,
     book,
+    broadcast,
     event,
     forecast,
     question,
@@ -73,6 +74,87 @@ def logs(draw: st.DrawFn) -> Events:
     values = draw(st.lists(payloads, max_size=40))
     times = sorted(draw(st.lists(hours, min_size=len(values), max_size=len(values))))
     return [*zip(times, values, strict=True), (T0 + 3 * DAY, tick(T0 + 3 * DAY))]
+
+
+strange = st.builds(
+    lambda value, change: change(value),
+    forecasts | panels,
+    st.sampled_from(
+        [
+            lambda value: value.replace(b'Z"', b'"'),
+            lambda value: value.replace(b'Z"', b'.9999999+02:00"'),
+            lambda value: value.replace(b'"at"', b'"why":1,"at"'),
+            lambda value: value.replace(b"ann", "änn".encode()),
+            lambda value: value.replace(b"bob", b"b" * 300),
+            lambda value: value[:-1] + b',"schema":2}',
+            lambda value: value[:-1],
+            lambda value: value + b" " * 1_000_000,
+        ]
+    ),
+)
+controls = st.sampled_from(
+    [
+        settings_event({"defaults": {"backdate_limit": "2h", "late_forecasts": "refuse"}}),
+        settings_event({"defaults": LIVE, "feeds": {"sport": HISTORICAL}}),
+        event("expert", feed="default", expert_id="ann", at=T0, rename="dot"),
+        event("expert", feed="sport", expert_id="bob", at=T0, forget=True),
+    ]
+)
+many = st.lists(st.one_of(payloads, forecasts, forecasts, forecasts, panels, strange, st.none(), controls), max_size=60)
+
+
+@settings(max_examples=examples(200), deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(values=many, data=st.data())
+def test_folding_runs_is_folding_one_by_one(values: list[bytes | None], data: st.DataObject) -> None:
+    size = len(values)
+    times = sorted(data.draw(st.lists(hours, min_size=size, max_size=size)))
+    keys = data.draw(st.lists(st.sampled_from([b"key", b"key", b"key", None, b"\xff"]), min_size=size, max_size=size))
+    shift = data.draw(st.sampled_from([0, -5 * HOUR, 2 * DAY]))
+    log = [_record(*row, shift) for row in zip(range(size), times, keys, values, strict=True)]
+    documents = data.draw(st.sampled_from([LIVE, HISTORICAL, {"history_for": "3h", "round_every": "2h"}]))
+    partitions = data.draw(st.sampled_from([1, 2]))
+    one, other = (stage(book(**documents), partitions=partitions) for _ in range(2))
+    singly, in_runs = Effects(), Effects()
+
+    for record in log:
+        one.step(record, singly)
+    done = 0
+    while done < size:
+        done += other.steps(log[done : done + 16], in_runs)
+
+    assert one.snapshot() == other.snapshot()
+    for name in Effects.__slots__:
+        assert getattr(singly, name) == getattr(in_runs, name), name
+    assert (one.deadline(), one.next_deadline, one.clock) == (other.deadline(), other.next_deadline, other.clock)
+
+
+def _record(offset: int, time: int, key: bytes | None, value: bytes | None, shift: int) -> LogRecord:
+    """A record of which the service has signed what only it writes."""
+    at, headers = time + shift, signed(value) if (value or b"").startswith(b'{"type":"tick"') else ()
+    if (value or b"").startswith((b'{"type":"expert"', b'{"type":"settings"')):
+        headers = signed(value, broadcast(offset), key=key or b"")
+    return LogRecord(offset, at, key, value, headers)
+
+
+def test_of_plain_forecasts_none_is_folded_singly() -> None:
+    class Noting(QuestionStage):
+        def step(self, record: Record, effects: Effects) -> None:
+            stepped.append(record.offset)
+            super().step(record, effects)
+
+    stepped: list[int] = []
+    noting = Noting(topic="forecast-events", partition=0, partitions=1, feed_log_partitions=1)
+    panel = event("forecasts", question_id="q", forecasts={"ann": 0.3, "dot": None}, at=T0 + 4 * HOUR)
+    said = [
+        question(at=T0, closes_at=T0 + DAY, feed="econ"),
+        forecast("ann", 0.5, T0, feed="econ"),
+        *(forecast(name, 0.5, T0 + hour * HOUR) for hour, name in enumerate(["ann", "bob", "cyd"], 1)),
+        panel,
+    ]
+    log = [LogRecord(offset, T0 + 4 * HOUR, b"q", value) for offset, value in enumerate(said)]
+
+    assert noting.steps(log, Effects()) == len(log)
+    assert stepped == [0, 1]
 
 
 def fold(stage_: QuestionStage, log: Events, start: int = 0) -> list[Output]:

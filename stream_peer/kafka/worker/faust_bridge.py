@@ -44,7 +44,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
-from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher
+from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher, PartitionRecords
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
@@ -124,6 +124,7 @@ METHODS = {
     (driver.AIOKafkaConsumerThread, "on_thread_stop"): ("self",),
     (driver.AIOKafkaConsumerThread, "_create_worker_consumer"): ("self", "transport"),
     (Fetcher, "end_offsets"): ("self", "partitions", "timeout_ms"),
+    (PartitionRecords, "_consumer_record"): ("self", "tp", "record"),
     (driver.Consumer, "_getmany"): ("self", "active_partitions", "timeout"),
     (driver.Consumer, "seek_wait"): ("self", "partitions"),
     (driver.Consumer, "earliest_offsets"): ("self", "partitions"),
@@ -1487,8 +1488,16 @@ _WITH_HEADERS = 2
 
 
 def read_any_names() -> None:
-    """From here on consumers of aiokafka read records whatever the names of their headers."""
+    """From here on consumers of aiokafka read records whatever the names of their headers, and hand them out bare."""
     fetcher.MemoryRecords = _Records
+    fetcher.PartitionRecords = _BareRecords
+
+
+class _BareRecords(PartitionRecords):
+    """Records of a partition as the decoder makes them. A `ConsumerRecord` of each would cost more than that."""
+
+    def _consumer_record(self, _tp: Any, record: Record) -> Record:
+        return record
 
 
 class _Records:
