@@ -27,7 +27,7 @@ def check_alarms(feed: Feed) -> None:
     look = _look(feed)
     path_state.drift = look_for_drift(look, path_state.drift)
     path_state.groups = _groups(feed, look.window)
-    feed.heed_groups()
+    feed.hold_groups()
 
 
 def _groups(feed: Feed, window: Window) -> list[Group]:

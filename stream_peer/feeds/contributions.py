@@ -98,7 +98,7 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
         bounded, places = _certificate_columns(flat, rules, outcome, weight)
         columns, rows = np.concatenate((columns, bounded)), np.append(rows, places)
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
-    if method.tells_doubt:
+    if method.rates_by_trust:
         of_feed.append((_DOUBT, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
     votes = _fourth_moments(counting, len(rounds), weight)
     histograms = _binned(flat, weight) if method.keeps_histograms else None
@@ -415,7 +415,7 @@ def _feed_columns(
     classes = [facts.moments.classes for facts in counted if facts.moments.classes is not None]
     if classes:
         found.append((_CLASSES, _of_moments(classes, n_rounds, weight, products=True)))
-    if method.heeds_trust:
+    if method.trust_prior:
         found.append((_AGREED, _agreement_columns(rounds)))
     if method.draws is not None or method.gap is not None:
         found.append((_GROUPS, _group_columns(counted, n_rounds, weight, method)))
@@ -522,10 +522,10 @@ def _mixer_columns(rounds: Sequence[Facts], outcome: int) -> list[float]:
 
 
 def _mixer_terms(means: Mix, outcome: int) -> list[float]:
-    mean, mix, unguarded = means.mean, means.mix, means.unguarded
+    mean, mix, before_net = means.mean, means.mix, means.before_net
     peer, slow, fast = means.peer - mean, means.truth_slow - mean, means.truth_fast - mean
     error, centred = outcome - mean, mix - 0.5
-    difference = (unguarded - outcome) * (unguarded - outcome) - error * error
+    difference = (before_net - outcome) * (before_net - outcome) - error * error
     return [
         *(peer * peer, peer * slow, peer * fast, slow * slow, slow * fast, fast * fast),
         *(peer * error, slow * error, fast * error),

@@ -19,12 +19,12 @@ from stream_peer.feeds.methods.method import NOTHING_DRAWN, Chance, Gap, Method,
 from stream_peer.feeds.reading.weights import (
     ExpertWeights,
     Mixing,
-    guarded,
     mixed,
     mixing_weights,
     published_mix,
     selection_published,
     shared_by_groups,
+    with_net,
 )
 from stream_peer.feeds.shadow_mixers import SHADOW_BYTES, ShadowForecast, ShadowReading, unpack_shadows
 from stream_peer.feeds.vote_units import Groups, united
@@ -128,7 +128,7 @@ class Mix(msgspec.Struct, frozen=True, gc=False, eq=False):
     ----------
     mean, peer, truth_slow, truth_fast : float
         The mixers' forecasts.
-    unguarded, mix, stretched : float
+    before_net, mix, stretched : float
         The mixed forecast before the safety net, as published, and stretched.
     median, logit_mean : float
         Of the forecasts.
@@ -138,7 +138,7 @@ class Mix(msgspec.Struct, frozen=True, gc=False, eq=False):
     peer: float
     truth_slow: float
     truth_fast: float
-    unguarded: float
+    before_net: float
     mix: float
     stretched: float
     median: float
@@ -403,7 +403,7 @@ def score(
         _drawn(select, under.ticket),
         *(experts, forecasts, select, answers, ties, cast, losses),
         () if under.shadows is None else _shadows(under.shadows, forecasts, mixers, under),
-        _agreement(forecasts, under) if method.heeds_trust else None,
+        _agreement(forecasts, under) if method.trust_prior else None,
         _mixer_answers(at_half, at_half_counted, answers, forecasts, under, method),
     )
 
@@ -443,12 +443,12 @@ def _everybody(
 def _mix(forecasts: FloatArray, mixers: MixerForecasts, under: ScoringInputs) -> Mix:
     """The combined forecasts. The mean that the safety net falls back to is the plain one, whatever the groups."""
     if under.groups is None:
-        unguarded, mix = mixed(under.mixing.shares, mixers, under.net_share)
+        before_net, mix = mixed(under.mixing.shares, mixers, under.net_share)
     else:
         shared = shared_by_groups(mixing_weights(under.weights, under.mixing, 0.0), under.groups)
-        unguarded, mix = guarded(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
-    told = _stretched(mix, under.mixing.stretch if under.stretch else 0.0)
-    return Mix(*mixers, unguarded, mix, told, _median(forecasts), _logit_mean(forecasts))
+        before_net, mix = with_net(float(np.add.reduce(shared * forecasts)), mixers[0], under.net_share)
+    stretched = _stretched(mix, under.mixing.stretch if under.stretch else 0.0)
+    return Mix(*mixers, before_net, mix, stretched, _median(forecasts), _logit_mean(forecasts))
 
 
 def _agreement(forecasts: FloatArray, under: ScoringInputs) -> CrossAgreement | None:

@@ -62,7 +62,7 @@ class PathState(msgspec.Struct, array_like=True):
     ``groups``: experts that say the same. ``shrink``: share of uniform weights in the published selection
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
     ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
-    ``peer_prior``, ``peer_stretch``: how far the agreement of experts is heeded, see ``PeerTrust``.
+    ``peer_prior``, ``peer_stretch``: how much the agreement of experts counts, see ``PeerTrust``.
     """
 
     revision: int = -1
@@ -86,7 +86,7 @@ class PathState(msgspec.Struct, array_like=True):
 
     @property
     def peer_trust(self) -> PeerTrust:
-        """How far the agreement of experts is heeded."""
+        """How much the agreement of experts counts."""
         return PeerTrust(self.peer_prior, self.peer_stretch)
 
     def go_on_from(self, before: "PathState") -> None:
@@ -173,7 +173,7 @@ class Feed:
             self.path_state.vote_rule = self.method.vote_rule
         elif not self.has_rounds():
             self.path_state.vote_rule = "half"
-        self.heed_groups()
+        self.hold_groups()
         self.stored = False
 
     def _begin(self) -> None:
@@ -200,10 +200,10 @@ class Feed:
         """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
         before = self.path_state
         self.path_state = PathState(before.revision, before.at, base=before.base, lost=before.lost)
-        self.heed_groups()
+        self.hold_groups()
         self._begin()
 
-    def heed_groups(self) -> None:
+    def hold_groups(self) -> None:
         """Let the groups that were found count as teams that share a vote and a weight, if the guard is on."""
         groups = self.path_state.groups if self.method.guards else []
         weightless = [group for group in groups if group.kind == "follower"] if self.method.finds_repeaters else []
@@ -345,7 +345,7 @@ class Feed:
         self.roster = Roster(self.name, self._secret, stored.roster)
         self.adopt(with_stored_meaning(self.settings, stored.meaning), self.settings_hash)
         self.path_state = path_state
-        self.heed_groups()
+        self.hold_groups()
         self.settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
         self.settled.reach(max(path_state.ordinals - 1, 0))
         self.blocks.reserve(len(self.roster))

@@ -159,7 +159,7 @@ class Feeds:
         reading = self.changed(feed, record)
         path_state = feed.path_state
         path_state.shrink = next_shrink(path_state.shrink, path_state.trust, feed.method)
-        if not feed.method.heeds_trust:
+        if not feed.method.trust_prior:
             return reading
         state = trust_of(feed, reading, guarded=True).state if path_state.groups else path_state.trust
         path_state.peer_prior, path_state.peer_stretch = next_peer_trust(

@@ -238,7 +238,3 @@ class HandOvers:
         for data, _ in join_chunks(b"o", entries).values():
             kept = _decode_kept(data)
             self._kept[kept.record.src.position] = kept
-
-
-def _oldest(waiting: tuple[Place, Milliseconds]) -> tuple[Milliseconds, Place]:
-    return waiting[1], waiting[0]

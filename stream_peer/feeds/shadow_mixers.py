@@ -23,13 +23,13 @@ from stream_peer.feeds.reading.weights import (
     ExpertWeights,
     Mixing,
     PeerTrust,
-    guarded,
     mixed,
     mixing_weights,
     shared_by_groups,
     shares_key,
     shares_of,
     stretch_of,
+    with_net,
 )
 from stream_peer.feeds.sums import Sums
 from stream_peer.feeds.vote_units import Groups
@@ -102,7 +102,7 @@ class ShadowReading(NamedTuple):
         found = []
         for plan, mixing in zip(self.plans, self.mixings, strict=True):
             weights = shared_by_groups(mixing_weights(self._weights(plan, live), mixing, 0.0), groups)
-            _, mix = guarded(float(np.add.reduce(weights * forecasts)), mean, net_share)
+            _, mix = with_net(float(np.add.reduce(weights * forecasts)), mean, net_share)
             found.append(_shadow_forecast(plan, mixing, mix))
         return tuple(found)
 
@@ -164,7 +164,7 @@ class Shadows:
         live : Mixing
             What the live mixers go by.
         peer_trust : PeerTrust
-            How far the agreement of experts is heeded.
+            How much the agreement of experts counts.
         """
         if not self.settings:
             return None

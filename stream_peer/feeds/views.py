@@ -28,7 +28,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.medians import uninformative
 from stream_peer.feeds.reading.certificate import BoundOfAll, read_bound
-from stream_peer.feeds.reading.published_rates import PublishedRates, misled_reason, published_rates
+from stream_peer.feeds.reading.published_rates import PublishedRates, class_errors_reason, published_rates
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import Signs, Trust, certifies
@@ -145,8 +145,8 @@ def _summary(rates: Rates, published: PublishedRates) -> ErrorRateSummary:
 
 def _published(feed: Feed, reading: Reading, rates: Rates) -> PublishedRates:
     state, confidence = feed.path_state.trust, feed.settings.confidence
-    misled = reading.misled if rates.rule == reading.rule else None
-    return published_rates(rates, state, reading.doubt, misled, confidence, feed.method)
+    class_errors = reading.class_errors if rates.rule == reading.rule else None
+    return published_rates(rates, state, reading.doubt, class_errors, confidence, feed.method)
 
 
 def list_experts(feed: Feed) -> ListedExperts:
@@ -379,7 +379,8 @@ def _error_rates(
 def _status_reasons(published: PublishedRates, trust: Trust, rates: Rates, feed: Feed) -> list[str]:
     if published.by_trust:  # of the newest numbers trust may be another one already, which has no reasons
         return [*trust.reasons] or [f"the feed's trust is {published.status}"]
-    return _rate_reasons(rates, feed) if published.misled is None else [misled_reason(published.misled)]
+    class_errors = published.class_errors
+    return _rate_reasons(rates, feed) if class_errors is None else [class_errors_reason(class_errors)]
 
 
 def _rate_reasons(rates: Rates, feed: Feed) -> list[str]:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from stream_peer.events.outputs import TrustState
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.published_rates import misled_rate
+from stream_peer.feeds.reading.published_rates import class_errors_high
 from stream_peer.feeds.reading.trust import PEER_STEP, PEER_TRUST, next_peer_trust
 from stream_peer.feeds.reading.weights import LARGEST_PEER_PRIOR, PeerTrust, shared_by_groups, shares_of
 from stream_peer.feeds.vote_units import Groups
@@ -22,7 +22,7 @@ from stream_peer.numerics.dependence import ClassErrors, DependenceSums, class_e
 from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs
 from stream_peer.settings.feed.model import MixerSettings
 
-SECOND = Method(heeds_trust=True)
+SECOND = Method(trust_prior=True)
 CENTS = st.integers(0, 100).map(lambda cents: Fraction(cents, 100))
 ANSWERED = st.tuples(CENTS, CENTS, st.integers(0, 1), st.booleans())
 """Forecast, plain mean, answer or outcome, and whether it is an outcome that is known."""
@@ -268,6 +268,6 @@ def test_the_interval_of_a_misled_crowd_is_that_of_the_mean_of_two_independent_r
 ) -> None:
     deviation = math.sqrt(of_zero**2 + of_one**2) / 2.0
 
-    high = misled_rate(ClassErrors(zero, one, (of_zero, of_one), 9.0), 0.95)
+    high = class_errors_high(ClassErrors(zero, one, (of_zero, of_one), 9.0), 0.95)
 
     assert high == pytest.approx((zero + one) / 2.0 + 1.9599639845400545 * deviation, abs=1e-12)

@@ -199,9 +199,8 @@ class Method:
         Whether each expert is scored against all others.
     certifies : bool
         Whether reference answers are made without the experts that they score, as a certificate demands.
-    tells_doubt : bool
-        Whether error rates are published with what speaks against them: the trust that the feed has, the doubt of the
-        experts themselves, few outcomes.
+    rates_by_trust : bool
+        Whether the published status and interval of error rates follow the feed's trust, see `published_rates`.
     bounds_all : bool
         Whether the certificate adds up all questions, with an outcome or without.
     mixes : bool
@@ -212,7 +211,7 @@ class Method:
         Whether experts who say the same share a vote and a weight. With the setting it may change between rounds.
     finds_blocks : bool
         Whether blocks of experts are looked for, see `find_blocks`.
-    heeds_trust : bool
+    trust_prior : bool
         Whether trust sets the prior share of the peer mixer, and peers stretch the mix before outcomes do.
     stretch_shrinkage : float
         See `stretch_factor`.
@@ -241,13 +240,13 @@ class Method:
     estimates: bool = True
     leaves_one_out: bool = True
     certifies: bool = True
-    tells_doubt: bool = False
+    rates_by_trust: bool = False
     bounds_all: bool = False
     mixes: bool = True
     adjusts: bool = True
     guards: bool = False
     finds_blocks: bool = False
-    heeds_trust: bool = False
+    trust_prior: bool = False
     stretch_shrinkage: float = 5.0
     own_counts: bool = False
     finds_repeaters: bool = False

@@ -45,12 +45,12 @@ def default_method(settings: FeedSettings) -> Method:
         guards=settings.guard != "off",
         finds_blocks=True,
         finds_repeaters=True,
-        heeds_trust=True,
+        trust_prior=True,
         stretch_shrinkage=2.5,
         own_counts=True,
         mixes_at_half=True,
         bounds_all=True,
-        tells_doubt=True,
+        rates_by_trust=True,
     )
 
 

@@ -24,7 +24,7 @@ class PublishedRates(NamedTuple):
         Of resolved questions; None before the first.
     by_trust : bool
         Whether the status is that of the feed's trust.
-    misled : ClassErrors, optional
+    class_errors : ClassErrors, optional
         How often majorities err on each outcome, if votes show that they are misled on one.
     """
 
@@ -32,14 +32,14 @@ class PublishedRates(NamedTuple):
     high: float
     measured: float | None
     by_trust: bool
-    misled: ClassErrors | None = None
+    class_errors: ClassErrors | None = None
 
 
 def published_rates(
     rates: Rates,
     state: TrustState,
     doubt: float | None,
-    misled: ClassErrors | None,
+    class_errors: ClassErrors | None,
     confidence: float,
     method: Method,
 ) -> PublishedRates:
@@ -47,42 +47,43 @@ def published_rates(
 
     From version 2 on: where votes or outcomes have shown that the estimate's assumption does not hold, the status says
     so; and that it is ``contradicted`` where votes show that majorities are misled on one outcome. Unless trust is
-    ``ok``, the interval goes up to `rate_by_doubt` at least. What was measured is the mean over both outcomes, as the
-    interval.
+    ``ok``, the interval goes up to `rate_by_doubt` at least. What was measured is the mean over both outcomes, as
+    the interval.
     """
     estimate = rates.estimate
-    if not method.tells_doubt:
+    if not method.rates_by_trust:
         return PublishedRates(rates.status, estimate.high, rates.measured, by_trust=False)
     high = estimate.high
     if state != "ok" and method.estimates and method.rate is None:
         high = max(high, rate_by_doubt(rates, doubt, confidence))
     if rates.status == "ok" and state in ("dependent", "contradicted"):
         return PublishedRates(state, high, rates.measured_mean, by_trust=True)
-    if rates.status == "ok" and misled is not None:
-        high = max(high, min(misled_rate(misled, confidence), HIGHEST_RATE))
-        return PublishedRates("contradicted", high, rates.measured_mean, by_trust=False, misled=misled)
+    if rates.status == "ok" and class_errors is not None:
+        high = max(high, min(class_errors_high(class_errors, confidence), HIGHEST_RATE))
+        return PublishedRates("contradicted", high, rates.measured_mean, by_trust=False, class_errors=class_errors)
     return PublishedRates(rates.status, high, rates.measured_mean, by_trust=False)
 
 
-def misled_rate(misled: ClassErrors, confidence: float) -> float:
+def class_errors_high(found: ClassErrors, confidence: float) -> float:
     """The upper end of the interval of the mean of both error rates, as three moments of the votes give them."""
-    return 0.5 * (misled.zero + misled.one + normal_quantile(confidence) * math.hypot(*misled.deviations))
+    return 0.5 * (found.zero + found.one + normal_quantile(confidence) * math.hypot(*found.deviations))
 
 
-def misled_reason(misled: ClassErrors) -> str:
+def class_errors_reason(found: ClassErrors) -> str:
     """That majorities are misled on an outcome."""
+    outcome = found.misled_outcome or 0
     return (
-        f"votes show that reference answers are wrong in {(misled.zero, misled.one)[misled.misled or 0]:.0%} of the"
-        f" questions whose outcome is {misled.misled}, and seldom in the others: rates are not alike"
+        f"votes show that reference answers are wrong in {(found.zero, found.one)[outcome]:.0%} of the"
+        f" questions whose outcome is {outcome}, and seldom in the others: rates are not alike"
     )
 
 
 def rate_by_doubt(rates: Rates, doubt: float | None, confidence: float) -> float:
     """How often reference answers are wrong at most if experts know no more than their mean forecast says.
 
-    ``doubt`` is the mean of ``min(b, 1 - b)`` over questions, b the mean forecast. If all that experts know is common
-    to them, that is the chance that the majority errs, as far as b is calibrated. To it comes the normal quantile of so
-    many questions. It is no more than the upper end of the interval that outcomes alone give.
+    ``doubt`` is the mean of ``min(b, 1 - b)`` over questions, b the mean forecast. If all that experts know is
+    common to them, that is the chance that the majority errs, as far as b is calibrated. To it comes the normal
+    quantile of so many questions. It is no more than the upper end of the interval that outcomes alone give.
     """
     if doubt is None:
         return HIGHEST_RATE

@@ -164,7 +164,7 @@ def read_rates(feed_sums: Sequence[int], rule: int, confidence: float, method: M
     if status == "ok" and free_status not in (None, free.status):
         status = free_status
     compared = _contradiction(truth, free) if method.estimates else None
-    if compared is None and method.estimates and method.tells_doubt:
+    if compared is None and method.estimates and method.rates_by_trust:
         compared = _early_contradiction(truth, free)
     if compared is None:
         return Rates._make((rule, estimate, zero, one, status, *cells, None, (None, None)))

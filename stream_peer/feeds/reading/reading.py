@@ -59,7 +59,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     mixing : Mixing
         Shares of the mixers, and stretch; ``shares_key``: the sums that the shares depend on.
     peer_trust : PeerTrust
-        How far the agreement of experts was heeded.
+        How much the agreement of experts counted.
     mean_voters : float or None
         Independent voters a question; None before the first.
     next_vote_rule : VoteRule
@@ -138,9 +138,9 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         return feed_sums[_NET_DIFFERENCE] * UNIT, feed_sums[_NET_SQUARE] * UNIT
 
     @property
-    def misled(self) -> ClassErrors | None:
+    def class_errors(self) -> ClassErrors | None:
         """How often majorities err on each outcome, if votes at 1/2 show that they are misled on one."""
-        if not self.method.tells_doubt or self.rule or self.mean_voters is None:
+        if not self.method.rates_by_trust or self.rule or self.mean_voters is None:
             return None
         return self.dependence.class_errors(self.mean_voters)
 
@@ -199,7 +199,7 @@ def read_sums(
         known.dependence if known is not None and known.dependence_key == votes else read_dependence(sums, rule),
         votes,
         known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
-        min(feed_sums[_DOUBT] / asked, 0.5) if asked and method.tells_doubt else None,
+        min(feed_sums[_DOUBT] / asked, 0.5) if asked and method.rates_by_trust else None,
     )
 
 

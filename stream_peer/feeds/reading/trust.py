@@ -72,7 +72,7 @@ class VoteDependence:
         """How often majorities of so many voters err on each outcome, if they are misled on one."""
         if self._classes is None or self._classes[0] != voters:
             found = _class_errors(self._blocks, voters)
-            self._classes = voters, None if found is None or found.misled is None else found
+            self._classes = voters, None if found is None or found.misled_outcome is None else found
         return self._classes[1]
 
     @property
@@ -362,14 +362,14 @@ PEER_TRUST: Mapping[TrustState, PeerTrust] = {
     "contradicted": PeerTrust(0.25, 0.0),
     "uninformative": PeerTrust(0.0, 0.0),
 }
-"""How far the agreement of experts is heeded. Only where they err independently does it say how bold the mix may be."""
+"""How much the agreement of experts counts. Only where they err independently does it say how bold the mix may be."""
 
 PEER_STEP = 0.05
 """By how much the prior share of the peer mixer, and the part of the stretch that counts, move at most a record."""
 
 
 def next_peer_trust(before: PeerTrust, state: TrustState, evidence: float, prior_peer: float) -> PeerTrust:
-    """How far the agreement of experts is heeded after a record that changed a question.
+    """How much the agreement of experts counts after a record that changed a question.
 
     It moves towards that of the state, as far as votes agree more than by chance, by at most .05.
 

@@ -73,7 +73,7 @@ class Mixing(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeerTrust(NamedTuple):
-    """How far the agreement of experts is heeded. It moves with trust, see ``next_peer_trust``.
+    """How much the agreement of experts counts. It moves with trust, see ``next_peer_trust``.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ def shares_of(
     pp, ps, pf, ss, sf, ff, pe, se, fe = [amount * UNIT for amount in key]
     second = (pp, ps, pf), (ps, ss, sf), (pf, sf, ff)
     prior = mixer.prior_mean, mixer.prior_peer, mixer.prior_truth_slow, mixer.prior_truth_fast
-    if method.heeds_trust and mixer.trust_prior == "on":
+    if method.trust_prior and mixer.trust_prior == "on":
         prior = _trusted_prior(prior, trust.prior)
     mean, peer, slow, fast = _outer_weights(second, (pe, se, fe), prior).round(DECIMALS).tolist()
     return mean, peer, slow, fast
@@ -128,7 +128,7 @@ def stretch_of(feed_sums: Sequence[int], mixer: MixerSettings, method: Method, t
         return 0.0
     product, square = [amount * UNIT for amount in feed_sums[FEED.span("stretch_product", "stretch_square")]]
     by_peers = 0.0
-    if trust.stretch and method.heeds_trust and mixer.trust_prior == "on":
+    if trust.stretch and method.trust_prior and mixer.trust_prior == "on":
         rounds, level, cross, size, *means = [amount * UNIT for amount in feed_sums[FEED.span("agreed", "agreed_told")]]
         by_peers = round(trust.stretch * _peer_stretch(rounds, level, cross, max(size, 0.0), *means), DECIMALS)
     return _stretch_factor(product, square, by_peers, method.stretch_shrinkage)
@@ -250,15 +250,15 @@ def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> 
 
 def mixed(shares: Sequence[float], forecasts: Sequence[float], net_share: float) -> tuple[float, float]:
     """The mixed forecast before and after the safety net; ``forecasts``: of the mixers, that of the mean first."""
-    unguarded = 0.0
+    before_net = 0.0
     for share, forecast in zip(shares, forecasts, strict=True):
-        unguarded += share * forecast
-    return guarded(unguarded, forecasts[0], net_share)
+        before_net += share * forecast
+    return with_net(before_net, forecasts[0], net_share)
 
 
-def guarded(unguarded: float, mean: float, net_share: float) -> tuple[float, float]:
+def with_net(before_net: float, mean: float, net_share: float) -> tuple[float, float]:
     """A mixed forecast before and after the safety net, both at most 1: rounded weights may sum to a trace more."""
-    return min(unguarded, 1.0), min((1.0 - net_share) * unguarded + net_share * mean, 1.0)
+    return min(before_net, 1.0), min((1.0 - net_share) * before_net + net_share * mean, 1.0)
 
 
 def shared_by_groups(weights: FloatArray, groups: Groups) -> FloatArray:
@@ -301,12 +301,6 @@ class Records(NamedTuple):
     resolved: FloatArray
     evaluated: FloatArray
     brier: FloatArray
-
-
-def counted_questions(columns: FloatArray) -> FloatArray:
-    """Questions of each expert that count, with an outcome or without."""
-    counted: FloatArray = columns[_SCORED] + columns[_RESOLVED]
-    return counted
 
 
 def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) -> Records:

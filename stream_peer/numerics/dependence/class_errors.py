@@ -39,7 +39,7 @@ class ClassErrors(NamedTuple):
     z: float
 
     @property
-    def misled(self) -> Literal[0, 1] | None:
+    def misled_outcome(self) -> Literal[0, 1] | None:
         """The outcome on which reference answers are next to coins, or worse."""
         of_zero, of_one = (
             rate - _DEVIATIONS * deviation

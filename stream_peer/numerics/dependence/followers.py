@@ -126,7 +126,7 @@ def find_followers(
     present : (n_questions, n_experts) bool
         Who was there.
     known : sequence of int
-        Columns of those who were found before: they are let go at twice the distance².
+        Columns of those who were found before: for them the limit is twice as large.
 
     Returns
     -------
@@ -194,7 +194,7 @@ def find_repeaters(
     usual : float
         Mean square distance of the median expert from the others.
     known : sequence of int
-        Columns of those who were found before: they are let go at a quarter of the usual distance².
+        Columns of those who were found before: for them the limit is a quarter.
 
     Returns
     -------

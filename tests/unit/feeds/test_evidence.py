@@ -200,7 +200,7 @@ CROSSED = ("peer_error", "slow_error", "fast_error")
 @pytest.mark.parametrize("evidence", EVIDENCE)
 def test_outer_layer_and_safety_net_learn_from_outcomes_alone(evidence: Verdict) -> None:
     facts = facts_of(P.tolist(), under=scoring_inputs(4, select=W.tolist()))
-    said = replace(facts.mix, mean=0.5, peer=0.6, truth_slow=0.7, truth_fast=0.4, unguarded=0.8, mix=0.65)
+    said = replace(facts.mix, mean=0.5, peer=0.6, truth_slow=0.7, truth_fast=0.4, before_net=0.8, mix=0.65)
     entry = Entry(evidence=evidence)
     entry.put(replace(facts, mix=said))
     part = contribution(entry, Method())

@@ -37,7 +37,7 @@ def test_the_safety_net_moves_the_published_mix_towards_the_mean() -> None:
 
     facts = facts_of([1.0, 0.0], under=under)
 
-    assert facts.mix.unguarded == pytest.approx(0.75)
+    assert facts.mix.before_net == pytest.approx(0.75)
     assert facts.mix.mix == pytest.approx(0.75 * 0.75 + 0.25 * 0.5)
 
 

@@ -21,25 +21,25 @@ from tests.feed_histories import folded, log_of, newest, round_of, stage
 from tests.unit.feeds.sample_facts import facts_of
 from tests.unit.feeds.sample_sums import FeedSums, agreeing, feed_sums
 
-FIRST, SECOND = Method(), Method(tells_doubt=True)
+FIRST, SECOND = Method(), Method(rates_by_trust=True)
 
 
 def rates_of(sums: FeedSums, method: Method = SECOND) -> Rates:
     return read_rates(sums, 0, 0.95, method)
 
 
-def told(state: TrustState, sums: FeedSums, method: Method = SECOND, doubt: float = 0.3) -> PublishedRates:
+def published(state: TrustState, sums: FeedSums, method: Method = SECOND, doubt: float = 0.3) -> PublishedRates:
     return published_rates(rates_of(sums, method), state, doubt, None, 0.95, method)
 
 
 @pytest.mark.parametrize("state", get_args(TrustState))
 def test_a_status_of_ok_is_that_of_a_feed_whose_trust_does_not_deny_it(state: TrustState) -> None:
-    found = told(state, agreeing(1000.0))
+    found = published(state, agreeing(1000.0))
 
     assert found.status == (state if state in ("dependent", "contradicted") else "ok")
     assert found.by_trust == (found.status == state != "ok")
-    assert told(state, agreeing(1000.0), FIRST).status == "ok"
-    assert told(state, agreeing(10.0)).status == "insufficient"
+    assert published(state, agreeing(1000.0), FIRST).status == "ok"
+    assert published(state, agreeing(10.0)).status == "insufficient"
 
 
 def test_both_words_are_in_the_catalogue_of_statuses() -> None:
@@ -50,12 +50,12 @@ def test_both_words_are_in_the_catalogue_of_statuses() -> None:
 def test_the_interval_goes_up_to_the_doubt_of_the_experts_unless_trust_is_ok(state: TrustState) -> None:
     rates = rates_of(agreeing(1000.0))
 
-    found = told(state, agreeing(1000.0))
+    found = published(state, agreeing(1000.0))
 
     widened = 0.3 + 1.959964 * math.sqrt(0.3 * 0.7 / 1000.0)
     assert found.high == pytest.approx(rates.estimate.high if state == "ok" else widened, abs=1e-6)
-    assert told(state, agreeing(1000.0), doubt=0.01).high == rates.estimate.high
-    assert told(state, agreeing(1000.0), FIRST).high == rates.estimate.high
+    assert published(state, agreeing(1000.0), doubt=0.01).high == rates.estimate.high
+    assert published(state, agreeing(1000.0), FIRST).high == rates.estimate.high
 
 
 def test_outcomes_lower_what_doubt_widens() -> None:
@@ -69,10 +69,12 @@ def test_outcomes_lower_what_doubt_widens() -> None:
 def test_what_is_measured_and_the_interval_are_means_over_both_outcomes() -> None:
     sums = agreeing(1000.0).plus(feed_sums(right_zero=90.0, wrong_zero=10.0, right_one=12.0, wrong_one=8.0))
 
-    assert told("ok", sums).measured == pytest.approx((0.1 + 0.4) / 2)
-    assert told("ok", sums, FIRST).measured == pytest.approx(18.0 / 120.0)
-    assert told("ok", agreeing(1000.0).plus(feed_sums(right_one=3.0, wrong_one=1.0))).measured == pytest.approx(0.25)
-    assert told("ok", agreeing(1000.0)).measured is None
+    assert published("ok", sums).measured == pytest.approx((0.1 + 0.4) / 2)
+    assert published("ok", sums, FIRST).measured == pytest.approx(18.0 / 120.0)
+    assert published("ok", agreeing(1000.0).plus(feed_sums(right_one=3.0, wrong_one=1.0))).measured == pytest.approx(
+        0.25
+    )
+    assert published("ok", agreeing(1000.0)).measured is None
 
 
 FREE = ErrorRate(0.03, 0.03, 0.0, 0.07, 400.0, "ok", 0.0004)
@@ -122,7 +124,7 @@ def test_doubt_is_the_mean_forecasts_distance_from_certainty() -> None:
 
     assert doubt == pytest.approx(0.5 * (0.2 + 0.2) / 2)
     assert FEED.at("doubt") not in dict(contribution(entry, FIRST).feed)
-    assert changed(FIRST, tells_doubt=True) == SECOND
+    assert changed(FIRST, rates_by_trust=True) == SECOND
 
 
 @pytest.mark.parametrize("version", [1, 2])

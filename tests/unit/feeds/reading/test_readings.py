@@ -9,7 +9,6 @@ from stream_peer.feeds.reading.weights import (
     Extent,
     Mixing,
     PeerTrust,
-    counted_questions,
     mixed,
     mixing_weights,
     read_certificate,
@@ -28,7 +27,7 @@ from tests.unit.feeds.sample_sums import agreeing, expert_sums, feed_sums
 
 MIXER = MixerSettings()
 METHOD = Method()
-HEEDS = Method(heeds_trust=True, stretch_shrinkage=2.5)
+TRUST_PRIOR = Method(trust_prior=True, stretch_shrinkage=2.5)
 EXTENT = Extent(experts=2, questions=9.0, gaps=0.0)
 
 
@@ -48,8 +47,8 @@ def test_trust_multiplies_the_prior_share_of_the_peer_mixer_and_the_others_keep_
 ) -> None:
     key, trusted = shares_key(agreeing(1000)), PeerTrust(factor, 1.0)
 
-    assert shares_of(key, MIXER, HEEDS, trusted) == pytest.approx(shares, abs=1e-12)
-    assert shares_of(key, MixerSettings(trust_prior="off"), HEEDS, trusted) == (0.4, 0.35, 0.15, 0.1)
+    assert shares_of(key, MIXER, TRUST_PRIOR, trusted) == pytest.approx(shares, abs=1e-12)
+    assert shares_of(key, MixerSettings(trust_prior="off"), TRUST_PRIOR, trusted) == (0.4, 0.35, 0.15, 0.1)
     assert shares_of(key, MIXER, METHOD, trusted) == (0.4, 0.35, 0.15, 0.1)
 
 
@@ -58,21 +57,21 @@ def test_trust_leaves_the_other_mixers_a_tenth_unless_the_settings_leave_them_le
     large = MixerSettings(prior_mean=0.2, prior_peer=0.6, prior_truth_slow=0.1, prior_truth_fast=0.1)
     whole = MixerSettings(prior_mean=0.0, prior_peer=1.0, prior_truth_slow=0.0, prior_truth_fast=0.0)
 
-    assert shares_of(key, large, HEEDS, PeerTrust(2.0)) == pytest.approx((0.05, 0.9, 0.025, 0.025), abs=1e-12)
-    assert shares_of(key, whole, HEEDS, PeerTrust(2.0)) == (0.0, 1.0, 0.0, 0.0)
+    assert shares_of(key, large, TRUST_PRIOR, PeerTrust(2.0)) == pytest.approx((0.05, 0.9, 0.025, 0.025), abs=1e-12)
+    assert shares_of(key, whole, TRUST_PRIOR, PeerTrust(2.0)) == (0.0, 1.0, 0.0, 0.0)
 
 
 def test_peers_stretch_the_mix_as_far_as_they_are_trusted_until_outcomes_do() -> None:
     agreed = {"agreed": 100.0, "agreed_level": 4.0, "agreed_cross": 4.0, "agreed_square": 4.0}
     sums = feed_sums(**agreed)
 
-    assert stretch_of(sums, MIXER, HEEDS, PeerTrust(1.0, 1.0)) == pytest.approx(2 / 3)
-    assert stretch_of(sums, MIXER, HEEDS, PeerTrust(1.0, 0.5)) == pytest.approx(1 / 3)
-    assert stretch_of(sums, MIXER, HEEDS, PeerTrust(1.0, 0.0)) == 0.0
+    assert stretch_of(sums, MIXER, TRUST_PRIOR, PeerTrust(1.0, 1.0)) == pytest.approx(2 / 3)
+    assert stretch_of(sums, MIXER, TRUST_PRIOR, PeerTrust(1.0, 0.5)) == pytest.approx(1 / 3)
+    assert stretch_of(sums, MIXER, TRUST_PRIOR, PeerTrust(1.0, 0.0)) == 0.0
     assert stretch_of(sums, MIXER, METHOD, PeerTrust(1.0, 1.0)) == 0.0
-    assert stretch_of(sums, MixerSettings(trust_prior="off"), HEEDS, PeerTrust(1.0, 1.0)) == 0.0
+    assert stretch_of(sums, MixerSettings(trust_prior="off"), TRUST_PRIOR, PeerTrust(1.0, 1.0)) == 0.0
     told = feed_sums(**agreed, stretch_product=-1.0, stretch_square=7.5)
-    assert stretch_of(told, MIXER, HEEDS, PeerTrust(1.0, 1.0)) == pytest.approx((-1 + 2.5 * 2 / 3) / 10)
+    assert stretch_of(told, MIXER, TRUST_PRIOR, PeerTrust(1.0, 1.0)) == pytest.approx((-1 + 2.5 * 2 / 3) / 10)
 
 
 def test_weights_prefer_those_with_regret_against_them() -> None:
@@ -156,7 +155,7 @@ def test_mean_losses_are_unknown_where_there_is_nothing_to_average() -> None:
 
     np.testing.assert_allclose(records.peer_loss, [0.25, np.nan])
     np.testing.assert_allclose(records.outcome_loss, [np.nan, 0.25])
-    assert counted_questions(columns).tolist() == [2.0, 4.0]
+    assert records.questions.tolist() == [2.0, 4.0]
 
 
 def test_the_certificate_grows_with_every_outcome_applied_and_needs_known_rates() -> None:

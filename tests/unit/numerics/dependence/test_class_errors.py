@@ -41,9 +41,9 @@ def alarms(seed: int, questions: int, world: str, n_feeds: int = FEEDS) -> float
             right = np.where(together[:, None], 1 - skill, skill)
         yes = (rng.random((questions, N_EXPERTS)) < right) == outcome[:, None]
         errors = class_errors(sums_of(yes), N_EXPERTS)
-        found += errors is not None and errors.misled is not None
-        if errors is not None and errors.misled is not None:
-            assert errors.misled == 1
+        found += errors is not None and errors.misled_outcome is not None
+        if errors is not None and errors.misled_outcome is not None:
+            assert errors.misled_outcome == 1
     return found / n_feeds
 
 
