@@ -148,11 +148,12 @@ def _columns() -> str:
     """The columns of the sums; of many that are alike the first stands for all."""
     rows: dict[str, tuple[str, ...]] = {}
     for column in COLUMNS:
-        alike = re.match("(votes|class|group)_", column.name)
+        alike = re.match("(votes|class|group|half)_", column.name)
         name = f"{alike[0]}…" if alike else column.name
         scope = f"{column.scope}, by rule" if column.by_rule else column.scope
         added = [text or "–" for text in (column.open, column.resolved)]
-        rows.setdefault(f"{scope} {name}", (scope, f"`{name}`", *added, column.doc))
+        note = "; ".join(filter(None, (f"version {column.version}" if column.version > 1 else "", column.doc)))
+        rows.setdefault(f"{scope} {name}", (scope, f"`{name}`", *added, note))
     return _table(("one for each", "column", "without outcome", "with outcome", "note"), list(rows.values()))
 
 

@@ -185,8 +185,7 @@ def _mixers() -> Panel:
 def _certificate() -> Panel:
     says = (
         "Certificate: upper bound on the summed loss of select above that of the best expert, if errors are"
-        " independent. Regret: its estimate from the same votes, always below the bound. No certificate line: no bound"
-        " holds now."
+        " independent. Regret: its estimate from the same votes. No certificate line: no bound holds now."
     )
     queries = [
         over_time(of_feed("certificate_regret"), "certificate · {{feed}}"),

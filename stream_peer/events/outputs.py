@@ -72,7 +72,8 @@ class MixerShares(msgspec.Struct, frozen=True, kw_only=True):
 class Certificate(msgspec.Struct, frozen=True, kw_only=True):
     """Upper bound on the regret of following ``select`` so far, in summed loss, against the best single expert.
 
-    In the unit of the feed's loss: in nats for the log loss.
+    Over all rounds, each a share of its question, of questions that are not annulled and that this expert answered. In
+    the unit of the feed's loss: in nats for the log loss.
     """
 
     regret_at_most: float

@@ -47,6 +47,8 @@ class Column(NamedTuple):
         What a question adds without outcome, and with it; empty: nothing.
     doc : str
         What else there is to know.
+    version : int
+        The version of the method that was the first to fill it.
     """
 
     name: str
@@ -55,6 +57,7 @@ class Column(NamedTuple):
     open: str = ""
     resolved: str = ""
     doc: str = ""
+    version: int = 1
 
 
 _SAME = "the same"
@@ -98,17 +101,27 @@ COLUMNS: tuple[Column, ...] = (
     Column("evaluated", "expert", resolved="1", doc="for the experts of the scored forecast"),
     Column("evaluated_squared", "expert", resolved="(p - y)²", doc="there"),
     Column(
-        "spread",
+        "closed_reach",
         "expert",
         by_rule=True,
         open="(w·mean c)²",
         resolved=_SAME,
-        doc="version 2; c: how far the published regret is moved by reference answers, alike or each its own",
+        doc="c: how far the published regret is moved by reference answers, alike or each its own; without outcome once"
+        " the final round is in",
+        version=2,
     ),
-    Column("closed_regret", "expert", by_rule=True, resolved="Σvℓ - ℓ against ŷ", doc="version 2"),
-    Column("closed_regret_if_one", "expert", by_rule=True, resolved="Σvℓ - ℓ against 1", doc="version 2"),
-    Column("closed_regret_if_zero", "expert", by_rule=True, resolved="Σvℓ - ℓ against 0", doc="version 2"),
-    Column("most_regret", "expert", open="larger of Σvℓ - ℓ against 1 and against 0", doc="version 2"),
+    Column("closed_regret", "expert", by_rule=True, open="Σvℓ - ℓ against ŷ", resolved=_SAME, doc="then", version=2),
+    Column("closed_regret_if_one", "expert", by_rule=True, open="Σvℓ - ℓ against 1", resolved=_SAME, version=2),
+    Column("closed_regret_if_zero", "expert", by_rule=True, open="Σvℓ - ℓ against 0", resolved=_SAME, version=2),
+    Column(
+        "other_regret",
+        "expert",
+        open="larger of Σvℓ - ℓ against 1 and against 0",
+        resolved="Σvℓ - ℓ against y",
+        doc="of rounds that add to no closed_regret",
+        version=2,
+    ),
+    Column("most_regret", "expert", open="larger of Σvℓ - ℓ against 1 and against 0", doc="of all rounds", version=2),
     Column("questions", "feed", open="share of rounds that count", resolved="1"),
     Column("resolved", "feed", resolved="1"),
     Column("asked", "feed", open="1", resolved=_SAME),
@@ -155,13 +168,19 @@ COLUMNS: tuple[Column, ...] = (
         for name in ("weight", "weight2", "1", "2", "3", "12", "13", "23", "123")
     ),
     Column("mixability_gap", "feed", open="mixability gap", resolved=_SAME, doc="by method"),
-    Column("agreed", "feed", open="share of rounds with two voters", resolved=_SAME, doc="this and the next three"),
-    Column("agreed_level", "feed", open="(p - ½)(q - ½) of two voters", resolved=_SAME, doc="mean over pairs"),
-    Column("agreed_cross", "feed", open="the same, p by the weights of the mix", resolved=_SAME),
-    Column("agreed_square", "feed", open="(f - ½)²", resolved=_SAME, doc="f: the mixed forecast; version 2 only"),
-    Column("agreed_centre", "feed", open="p - ½ of a voter", resolved=_SAME, doc="version 2; mean over voters"),
-    Column("agreed_told", "feed", open="f - ½", resolved=_SAME, doc="version 2"),
-    Column("doubt", "feed", open="min(b, 1 - b)", resolved=_SAME, doc="version 2; b: the plain mean"),
+    Column("agreed", "feed", open="share of rounds with two voters", resolved=_SAME, version=2),
+    Column(
+        "agreed_level", "feed", open="(p - ½)(q - ½) of two voters", resolved=_SAME, doc="mean over pairs", version=2
+    ),
+    Column("agreed_cross", "feed", open="the same, p by the weights of the mix", resolved=_SAME, version=2),
+    Column("agreed_square", "feed", open="(f - ½)²", resolved=_SAME, doc="f: the mixed forecast", version=2),
+    Column("agreed_centre", "feed", open="p - ½ of a voter", resolved=_SAME, doc="mean over voters", version=2),
+    Column("agreed_told", "feed", open="f - ½", resolved=_SAME, version=2),
+    Column("doubt", "feed", open="min(b, 1 - b)", resolved=_SAME, doc="b: the plain mean", version=2),
+    *(
+        Column(f"half_{field.name}", "feed", open="as class_…", resolved=_SAME, doc="of votes at ½", version=2)
+        for field in fields(ClassMomentSums)
+    ),
     *(
         Column(f"votes_{name}", "block", by_rule=True, open="moment of the votes", resolved=_SAME)
         for name in ("weight", "weight2", "first", "second", "third", "fourth")
@@ -219,15 +238,24 @@ class Layout:
             span = self._spans[key] = slice(self.at(first, vote_rule), self.at(last, vote_rule) + 1)
         return span
 
-    def written(self, evidence: Evidence, rules: Sequence[int] = (0,)) -> IntArray:
-        """Positions to which a question may add something: of each vote rule of its rounds, then the common ones."""
-        of_rules = [at for rule in rules for at in self._adding(evidence, VOTE_RULES[rule], by_rule=True)]
-        return np.array([*of_rules, *self._adding(evidence, "half", by_rule=False)])
+    def written(self, evidence: Evidence, rules: Sequence[int] = (0,), version: int = 2) -> IntArray:
+        """Positions to which a question may add something: of each vote rule of its rounds, then the common ones.
 
-    def _adding(self, evidence: Evidence, vote_rule: VoteRule, *, by_rule: bool) -> Iterator[int]:
+        ``version``: that of the method.
+        """
+        of_rules = [at for rule in rules for at in self._adding(evidence, VOTE_RULES[rule], version, by_rule=True)]
+        return np.array([*of_rules, *self._adding(evidence, "half", version, by_rule=False)])
+
+    def _adding(self, evidence: Evidence, vote_rule: VoteRule, version: int, *, by_rule: bool) -> Iterator[int]:
         for at, (column, rule) in enumerate(self._placed):
-            if column.by_rule == by_rule and rule == vote_rule and getattr(column, evidence):
+            fits = column.by_rule == by_rule and rule == vote_rule and column.version <= version
+            if fits and getattr(column, evidence):
                 yield at
+
+    @property
+    def former(self) -> IntArray:
+        """Positions that version 1 of the method fills. Where all others are 0 those are not stored."""
+        return np.array([at for at, (column, _) in enumerate(self._placed) if column.version == 1])
 
 
 EXPERT = Layout("expert", own_median_last=True)
@@ -245,14 +273,10 @@ def rule_span(rule: int) -> slice:
     return FEED.span("moment_weight", "answer2", VOTE_RULES[rule])
 
 
-NEW_OF_FEED = len(FEED.between("agreed", "doubt"))
-"""The last columns of the feed, which version 1 of the method leaves 0. Where they are 0 they are not stored."""
-
-
-def classes_span() -> slice:
-    """Where the moments of the vote count lie."""
+def classes_span(prefix: str = "class") -> slice:
+    """Where the moments of the vote count lie: under own medians, or with ``half`` those of votes at ½."""
     names = [field.name for field in fields(ClassMomentSums)]
-    return FEED.span(f"class_{names[0]}", f"class_{names[-1]}")
+    return FEED.span(f"{prefix}_{names[0]}", f"{prefix}_{names[-1]}")
 
 
 def evaluated_span() -> slice:
@@ -263,9 +287,3 @@ def evaluated_span() -> slice:
 def expert_span(rule: int) -> slice:
     """Where the experts' columns of a vote rule lie."""
     return EXPERT.span("variance", "absolute_regret", VOTE_RULES[rule])
-
-
-def certificate_rows() -> IntArray:
-    """Where the experts' columns of version 2's certificate lie; they are stored as ``NEW_OF_FEED`` are."""
-    of_rules = [np.r_[EXPERT.span("spread", "closed_regret_if_zero", rule)] for rule in VOTE_RULES]
-    return np.sort(np.array([*np.concatenate(of_rules), EXPERT.at("most_regret")]))

@@ -21,7 +21,6 @@ from stream_peer.feeds.columns import (
     SCALE,
     VOTE_RULES,
     VOTES,
-    certificate_rows,
     classes_span,
     evaluated_span,
     rule_span,
@@ -49,22 +48,20 @@ _SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "r
 _REGRET = EXPERT.at("regret")
 _COUNTS, _TIED, _EVALUATED = FEED.at("questions"), FEED.at("tied"), FEED.at("evaluated")
 _AGREED = FEED.at("agreed")
-_MIXERS, _CLASSES, _GROUPS = FEED.at("peer_peer"), classes_span().start, FEED.at("group_weight")
+_MIXERS, _GROUPS = FEED.at("peer_peer"), FEED.at("group_weight")
+_CLASSES, _CLASSES_AT_HALF = classes_span().start, classes_span("half").start
 _RULES = [rule_span(rule).start for rule in range(len(VOTE_RULES))]
 _NO_MOMENTS = [0.0] * len(RULE_PART)
 _ANSWER, _REVEALED_PAIR = RULE_PART.index("answer"), RULE_PART.index("revealed_pair")
 _TRUTH_TABLE = RULE_PART.index("right_zero"), RULE_PART.index("right_one")
 """Where right answers of either outcome are; wrong ones follow."""
 
-_CERTIFICATE = certificate_rows()
-"""Rows that only methods with a certificate of their own write."""
-
 _PEER_ROWS: Mapping[tuple[int, ...], IntArray] = {
-    rules: (rows := EXPERT.written("open", rules))[~np.isin(rows, _CERTIFICATE)] for rules in ((0,), (1,), (0, 1))
+    rules: EXPERT.written("open", rules, version=1) for rules in ((0,), (1,), (0, 1))
 }
 """Rows that a question without outcome writes, by the vote rules of its rounds."""
 
-_TRUTH_ROWS = np.setdiff1d(EXPERT.written("resolved"), np.r_[evaluated_span(), _CERTIFICATE])
+_TRUTH_ROWS = np.setdiff1d(EXPERT.written("resolved", version=1), np.r_[evaluated_span()])
 """Rows that its rounds write with the outcome, in the order of the table: the scored forecast writes the others."""
 
 
@@ -95,7 +92,7 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
         else _truth_columns(flat, rules[0], outcome, method)
     )
     if method.bounds_all:
-        bounded, places = _certificate_columns(flat, rules, outcome, weight)
+        bounded, places = _certificate_columns(flat, rules, outcome, weight, is_closed=rounds[-1].final)
         columns, rows = np.concatenate((columns, bounded)), np.append(rows, places)
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     if method.rates_by_trust:
@@ -313,34 +310,36 @@ def _truth_rows(flat: _Flat, outcome: int, method: Method) -> FloatArray:
 
 
 def _certificate_columns(
-    flat: _Flat, rules: Sequence[int], outcome: int | None, weight: float
+    flat: _Flat, rules: Sequence[int], outcome: int | None, weight: float, *, is_closed: bool
 ) -> tuple[FloatArray, IntArray]:
     """What the certificate of version 2 adds up: columns, and which they are.
 
-    With the outcome a round that does not count has the regret that is known, whatever the error rates are: it is put
-    in the place of all three.
+    The bound by reference answers holds for a question as a whole, not in between: without an outcome its rounds are
+    not under it before the final one is in. Rounds that do not count never are. They have the regret that is known, or
+    the largest that there can be.
     """
-    losses, counts = flat.losses, flat.counts
-    regrets = flat.regretted[0] - losses
-    own = flat.spread + (1.0 - 2.0 * flat.select) * np.abs(losses[1] - losses[2])
-    rows = np.empty((4, len(own)))
-    rows[0] = np.where(_alike(flat), np.abs(regrets[1] - regrets[2]), own) * counts
-    rows[1:] = regrets * counts
-    if outcome is not None:
-        rows[1:] += (1.0 - np.asarray(counts)) * regrets[1 if outcome else 2]
+    under = flat.counts * float(is_closed or outcome is not None)
+    regrets = flat.regretted[0] - flat.losses
+    own = flat.spread + (1.0 - 2.0 * flat.select) * np.abs(flat.losses[1] - flat.losses[2])
+    rows = np.empty((6, len(own)))
+    rows[0] = np.where(_alike(flat), np.abs(regrets[1] - regrets[2]), own) * under
+    rows[1:4] = regrets * under
+    rows[4:] = regrets[1:] * (1.0 - under)
     of_all = _averaged(flat, rows)[1]
-    n_rows = 1 if outcome is None else 4
     means: list[FloatArray] = []
     places: list[int] = []
     for rule in rules:
-        of_rule = (of_all if len(rules) == 1 else _averaged(flat, rows[:n_rows] * (flat.rule == rule))[1])[:n_rows]
+        of_rule = (of_all if len(rules) == 1 else _averaged(flat, rows * (flat.rule == rule))[1])[:4]
         of_rule[0] *= of_rule[0] * weight
-        first = EXPERT.at("spread", VOTE_RULES[rule])
+        first = EXPERT.at("closed_reach", VOTE_RULES[rule])
         means.append(of_rule)
-        places += range(first, first + n_rows)
+        places += range(first, first + 4)
     if outcome is None:
-        means.append(np.maximum(of_all[2:3], of_all[3:4]))
-        places.append(EXPERT.at("most_regret"))
+        means += [of_all[4:].max(axis=0)[None, :], (of_all[2:4] + of_all[4:]).max(axis=0)[None, :]]
+        places += [EXPERT.at("other_regret"), EXPERT.at("most_regret")]
+    else:
+        means.append(of_all[4:5] if outcome else of_all[5:])
+        places.append(EXPERT.at("other_regret"))
     return np.concatenate(means), np.array(places)
 
 
@@ -412,9 +411,13 @@ def _feed_columns(
         found.append((_MIXERS, _mixer_columns(rounds, outcome)))
     for rule, of_rule in counting.items():
         found.append((_RULES[rule], _rule_columns(of_rule, n_rounds, outcome, weight)))
-    classes = [facts.moments.classes for facts in counted if facts.moments.classes is not None]
-    if classes:
-        found.append((_CLASSES, _of_moments(classes, n_rounds, weight, products=True)))
+    for place, of_place in (
+        (_CLASSES, counted if method.reads_classes else counting.get(1, ())),
+        (_CLASSES_AT_HALF, counting.get(0, ()) if method.bounds_all else ()),
+    ):
+        classes = [facts.moments.classes for facts in of_place if facts.moments.classes is not None]
+        if classes:
+            found.append((place, _of_moments(classes, n_rounds, weight, products=True)))
     if method.trust_prior:
         found.append((_AGREED, _agreement_columns(rounds)))
     if method.draws is not None or method.gap is not None:

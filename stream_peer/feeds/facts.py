@@ -483,7 +483,7 @@ def _moments(
     cast: SmallIntArray, counted: tuple[int, int], others: OwnAnswers, under: ScoringInputs, method: Method
 ) -> tuple[int, Moments]:
     """How many vote independently by the rule in force, and the moments of their votes."""
-    by_class = under.thresholds is not None or method.reads_classes
+    by_class = under.thresholds is not None or method.reads_classes or method.bounds_all
     classes: tuple[float, float, float, float, float] | None = None
     if under.teams is None:
         counts = _vote_counts(cast, counted, others)

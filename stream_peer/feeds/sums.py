@@ -15,12 +15,10 @@ from stream_peer.feeds.columns import (
     BLOCK,
     EXPERT,
     FEED,
-    NEW_OF_FEED,
     SCALE,
     SHADOW,
     UNIT,
     VOTE_RULES,
-    certificate_rows,
     evaluated_span,
 )
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
@@ -38,11 +36,12 @@ _BEFORE_VOTES = FEED.at("group_weight")
 """Columns of the feed that are stored in front of the moments of the votes."""
 _COUNTS = struct.Struct("<II")
 """In front of stored sums: how many experts, how many shadows."""
-_ALL_OF_FEED = 1 << 31
-"""Added to the number of shadows where all columns are stored: else those of ``NEW_OF_FEED`` and of the certificate are
-0, and the form is that of the release before."""
-_ROWS = np.arange(EXPERT.size)
-_FORMER_ROWS = np.setdiff1d(_ROWS, certificate_rows())
+_ALL_COLUMNS = 1 << 31
+"""Added to the number of shadows where all columns are stored: else those that version 1 of the method does not fill
+are 0, and the form is that of the release before."""
+_ALL = np.arange(EXPERT.size), np.arange(FEED.size)
+_FORMER = EXPERT.former, FEED.former
+_ADDED = tuple(np.setdiff1d(every, former) for every, former in zip(_ALL, _FORMER, strict=True))
 
 
 def fixed(values: FloatArray, weight: float) -> IntArray:
@@ -236,17 +235,16 @@ class Sums:
         if self.is_zero():
             return b""
         self.reserve(n_experts)  # some may have been added since anything was put in
-        is_new = any(self.feed[-NEW_OF_FEED:]) or bool(self.matrix[certificate_rows()].any())
-        matrix = self.matrix[_ROWS if is_new else _FORMER_ROWS, :n_experts]
-        last = FEED.size if is_new else FEED.size - NEW_OF_FEED
-        feed = [*self.feed[:_BEFORE_VOTES], *self.votes.reshape(-1).tolist(), *self.feed[_BEFORE_VOTES:last]]
+        of_feed = np.array(self.feed, np.int64)
+        is_new = bool(of_feed[_ADDED[1]].any() or self.matrix[_ADDED[0]].any())
+        rows, places = _ALL if is_new else _FORMER
         parts = [
-            np.array(feed, np.int64),
-            matrix,
+            np.insert(of_feed[places], _BEFORE_VOTES, self.votes.reshape(-1)),
+            self.matrix[rows, :n_experts],
             *([self.all_histograms()[:n_experts]] if self.histograms.any() else []),
         ]
         parts += [np.array([shadow, *self.shadows[shadow]], np.int64) for shadow in sorted(self.shadows)]
-        counts = (n_experts, len(self.shadows) + is_new * _ALL_OF_FEED)
+        counts = (n_experts, len(self.shadows) + is_new * _ALL_COLUMNS)
         return b"".join([_COUNTS.pack(*counts), *(part.astype("<i8").tobytes() for part in parts)])
 
     @classmethod
@@ -255,16 +253,17 @@ class Sums:
         sums = cls(n_experts)
         if data:
             stored, n_shadows = _COUNTS.unpack_from(data)
-            is_new, n_shadows = divmod(n_shadows, _ALL_OF_FEED)
-            n_zeros = 0 if is_new else NEW_OF_FEED
+            is_new, n_shadows = divmod(n_shadows, _ALL_COLUMNS)
+            rows, places = _ALL if is_new else _FORMER
             numbers = np.frombuffer(data, "<i8", offset=_COUNTS.size).astype(np.int64)
-            of_feed = FEED.size - n_zeros + sums.votes.size
-            rows = _ROWS if is_new else _FORMER_ROWS
+            of_feed = len(places) + sums.votes.size
             end = of_feed + len(rows) * stored
             numbers, shadows = np.split(numbers, [len(numbers) - n_shadows * (1 + SHADOW.size)])
             sums.shadows = {int(row[0]): row[1:] for row in shadows.reshape(-1, 1 + SHADOW.size)}
             behind = _BEFORE_VOTES + sums.votes.size
-            sums.feed = [*numbers[:_BEFORE_VOTES].tolist(), *numbers[behind:of_feed].tolist(), *[0] * n_zeros]
+            stored_feed = np.zeros(FEED.size, np.int64)
+            stored_feed[places] = np.concatenate((numbers[:_BEFORE_VOTES], numbers[behind:of_feed]))
+            sums.feed = stored_feed.tolist()
             sums.votes = numbers[_BEFORE_VOTES:behind].reshape(sums.votes.shape).copy()
             sums.matrix[rows, :stored] = numbers[of_feed:end].reshape(len(rows), -1)
             sums.histograms = numbers[end:].reshape(-1, BINS).copy()

@@ -27,17 +27,15 @@ from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import groups_of, read, signs_of, trust_of, weights_of
 from stream_peer.feeds.medians import uninformative
-from stream_peer.feeds.reading.certificate import BoundOfAll, read_bound
+from stream_peer.feeds.reading.certificate import Certified, read_certificate
 from stream_peer.feeds.reading.published_rates import PublishedRates, class_errors_reason, published_rates
 from stream_peer.feeds.reading.rates import Rates, outcome_reasons
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.reading.trust import Signs, Trust, certifies
 from stream_peer.feeds.reading.weights import (
     DECIMALS,
-    Certified,
     Records,
     published_weights,
-    read_certificate,
     read_records,
     read_regret,
     varied,
@@ -106,7 +104,7 @@ class NewestRecords(NamedTuple):
     error_rates: ErrorRates
     listed: ListedExperts
     records: Records
-    certified: Certified | BoundOfAll | None
+    certified: Certified | None
     feed_sums: Sequence[int]
     signs: Signs
     is_certifiable: bool
@@ -279,15 +277,13 @@ def _is_certifiable(feed: Feed) -> bool:
     return feed.settings.memory is None and feed.method.certifies
 
 
-def _certified(feed: Feed, listed: ListedExperts) -> Certified | BoundOfAll | None:
+def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:
     if not (_is_certifiable(feed) and certifies(feed.path_state.trust) and len(listed.experts)):
         return None
     path_state, confidence, reading = feed.path_state, feed.settings.confidence, listed.reading
     rules = [rates.rule for rates in reading.all_rates]
     steps = 1 + path_state.outcomes + path_state.switches
     sums, columns, n_experts = listed.reading.feed_sums, listed.columns, len(feed.roster)
-    if feed.method.bounds_all:
-        return read_bound(sums, columns, rules, n_experts, confidence, feed.method)
     return read_certificate(sums, columns, rules, n_experts, steps, confidence, feed.method)
 
 

@@ -41,8 +41,8 @@ outer_layer: How much of each mixer, and what is published of the mix?
     outer_weights, safety_net_step, stretch_factor, stretched
 
 certificate: What can be promised?
-    LEAST_INFORMATION, noise_boundary, live_bounds, answer_variance, one_sided_boundary, confidence_at_all_times,
-    regret_bounds
+    LEAST_INFORMATION, SUREST, noise_boundary, live_bounds, answer_variance, one_sided_boundary,
+    confidence_at_all_times, regret_bounds
 
 arguments: What do formulas take, and what do they refuse?
     FloatArray, IntArray, SmallIntArray, BoolArray, BitArray, Answers

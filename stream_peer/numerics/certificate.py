@@ -21,6 +21,7 @@ from stream_peer.numerics.peer_losses import unit_peer_loss
 
 __all__ = [
     "LEAST_INFORMATION",
+    "SUREST",
     "answer_variance",
     "confidence_at_all_times",
     "live_bounds",
@@ -35,8 +36,8 @@ LEAST_INFORMATION = 0.2
 
 _RATES = Each(Each(SHARE, 2), fewest=1)
 
-_SUREST = 1.0 - 2.0**-53
-"""The largest confidence below 1."""
+SUREST = 1.0 - 2.0**-53
+"""The largest confidence below 1: what ten million steps ask for would be rounded to 1."""
 
 
 @checked(variance=Numbers("... n", low=0.0), n_experts=COUNT, delta=INSIDE, rho=POSITIVE)
@@ -279,9 +280,9 @@ def confidence_at_all_times(questions: float, delta: float, rho: float = 20.0) -
     (0.999648, True)
     """
     if questions <= 0.0:
-        return _SUREST
+        return SUREST
     z = math.sqrt((1.0 + rho / questions) * (math.log1p(questions / rho) - 2.0 * math.log(delta)))
-    return min(2.0 * NormalDist().cdf(z) - 1.0, _SUREST)
+    return min(2.0 * NormalDist().cdf(z) - 1.0, SUREST)
 
 
 @checked(

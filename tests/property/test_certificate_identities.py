@@ -17,6 +17,7 @@ from stream_peer.numerics.certificate import (
     one_sided_boundary,
     regret_bounds,
 )
+from stream_peer.numerics.error_rates.rate import rate_corners
 from tests.reference.plain_formulas import own_answer_spread
 
 rates = st.floats(0.0, 0.5)
@@ -151,6 +152,35 @@ def test_no_rate_of_the_interval_has_a_larger_bound(
     bound = regret_bounds(against, if_one, if_zero, width, ends, 5, 0.05)
     there = regret_bounds(against, if_one, if_zero, width, ((inside, inside),), 5, 0.05)
 
+    assert there[0] <= bound[0] + 1e-9 * (1 + abs(bound[0]))
+
+
+@given(
+    parts=st.tuples(*[st.floats(-100.0, 100.0)] * 3),
+    spread=variances,
+    low=st.floats(0.0, 0.3),
+    wide=st.floats(0.0, 0.09),
+    halves=st.tuples(st.floats(-0.2, 0.2), st.floats(-0.2, 0.2)),
+    between=st.tuples(probabilities, probabilities),
+)
+def test_no_rates_of_a_mean_and_a_difference_within_bounds_have_a_larger_bound_than_the_corners(
+    parts: tuple[float, float, float],
+    spread: float,
+    low: float,
+    wide: float,
+    halves: tuple[float, float],
+    between: tuple[float, float],
+) -> None:
+    against, if_one, if_zero, width = (np.array([part]) for part in (*parts, spread))
+    mean = low + between[0] * wide
+    half = min(halves) + between[1] * (max(halves) - min(halves))
+    half = min(max(half, -mean), mean)
+    corners = rate_corners(low, low + wide, min(halves), max(halves))
+
+    bound = regret_bounds(against, if_one, if_zero, width, corners, 5, 0.05)
+    there = regret_bounds(against, if_one, if_zero, width, ((mean + half, mean - half),), 5, 0.05)
+
+    assert min(min(pair) for pair in corners) >= 0.0
     assert there[0] <= bound[0] + 1e-9 * (1 + abs(bound[0]))
 
 

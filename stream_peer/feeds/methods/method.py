@@ -202,7 +202,8 @@ class Method:
     rates_by_trust : bool
         Whether the published status and interval of error rates follow the feed's trust, see `published_rates`.
     bounds_all : bool
-        Whether the certificate adds up all questions, with an outcome or without.
+        Whether the certificate adds up all rounds of all questions, with an outcome or without, by rates of either
+        class from moments of the vote count.
     mixes : bool
         Whether forecasts are mixed by all mixers, in shares that outcomes move.
     adjusts : bool

@@ -62,6 +62,11 @@ class RateSums:
         return ClassMomentSums(*[amount * UNIT for amount in self._feed_sums[classes_span()]])
 
     @property
+    def classes_at_half(self) -> ClassMomentSums:
+        """The same of votes at ½, ``half_…``: from version 2 of the method on."""
+        return ClassMomentSums(*[amount * UNIT for amount in self._feed_sums[classes_span("half")]])
+
+    @property
     def groups(self) -> GroupSums:
         """Answers of groups, ``group_…``: if the method asks groups."""
         return GroupSums._make([amount * UNIT for amount in self._feed_sums[FEED.span("group_weight", "group_123")]])

@@ -1,106 +1,170 @@
-"""The certificate of version 2: a bound on the regret of ``select`` over all questions, at all times at once."""
+"""The certificate: an upper bound on the regret of the published selection weights, of both versions of the method."""
 
+import math
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
-from stream_peer.feeds.columns import EXPERT, VOTE_RULES
+from stream_peer.feeds.columns import EXPERT, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.methods.rate_sums import RateSums
-from stream_peer.feeds.reading.rates import read_estimate
+from stream_peer.feeds.reading.rates import OWN_MEDIAN, read_estimate
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import FloatArray, unchecked
 from stream_peer.numerics.certificate import (
+    SUREST,
     answer_variance,
     confidence_at_all_times,
+    live_bounds,
+    noise_boundary,
     one_sided_boundary,
     regret_bounds,
 )
-from stream_peer.numerics.error_rates import interval_ends
+from stream_peer.numerics.error_rates import ClassMomentSums, interval_ends
 from stream_peer.numerics.peer_losses import unit_peer_loss
 
 _TRUE_REGRET, _MOST_REGRET = EXPERT.at("true_regret"), EXPERT.at("most_regret")
-_PUBLISHED = [EXPERT.span("published_regret", "published_regret_if_zero", rule) for rule in VOTE_RULES]
+_OTHER_REGRET, _VARIANCE = EXPERT.at("other_regret"), EXPERT.at("variance")
 _CLOSED = [EXPERT.span("closed_regret", "closed_regret_if_zero", rule) for rule in VOTE_RULES]
-_SPREAD = [EXPERT.at("spread", rule) for rule in VOTE_RULES]
+_REACH = [EXPERT.at("closed_reach", rule) for rule in VOTE_RULES]
 _FOR_NOISE, _FOR_RATES = 0.8, 0.2
 """Shares of the error probability."""
 
 _Ends: TypeAlias = tuple[tuple[float, float], ...]
 
-_answer_variance, _boundary = unchecked(answer_variance), unchecked(one_sided_boundary)
+_answer_variance, _one_sided_boundary = unchecked(answer_variance), unchecked(one_sided_boundary)
+_noise_boundary, _live_bounds = unchecked(noise_boundary), unchecked(live_bounds)
+_regret_bounds = unchecked(regret_bounds)
 _confidence_at_all_times, _interval_ends = unchecked(confidence_at_all_times), unchecked(interval_ends)
-_regret_bounds, _unit_peer_loss = unchecked(regret_bounds), unchecked(unit_peer_loss)
+_corners, _unit_peer_loss = unchecked(ClassMomentSums.corners), unchecked(unit_peer_loss)
 
 
-class BoundOfAll(msgspec.Struct, frozen=True, gc=False, eq=False):
+class Certified(msgspec.Struct, frozen=True, gc=False, eq=False):
     """A bound in summed loss, and what it is made of and adds up to.
 
-    ``terms``: ``estimate``, regret on questions without outcome at the rates of the interval that make it largest, or
-    the largest that is possible there if that is less; ``noise``, what wrong reference answers may have hidden;
-    ``outcomes``, regret on resolved questions.
+    ``terms``: ``estimate``, regret on questions without outcome at the rates that make it largest, or the largest that
+    is possible there if that is less; ``noise``, what wrong reference answers may have hidden; ``outcomes``, regret on
+    resolved questions.
     """
 
     bound: float
     terms: Mapping[str, float]
 
 
-def read_bound(
+class _OfRule(NamedTuple):
+    """Of a vote rule: regrets against the answers, 1 and 0, (3, n); noise, (n,); and the rates that may decide."""
+
+    regrets: FloatArray
+    noise: FloatArray
+    ends: _Ends
+
+    def terms(self, at: int) -> tuple[float, float]:
+        """Regret of one expert and its noise, at the rates that decide its bound."""
+        against, if_one, if_zero = self.regrets[:, at].tolist()
+        noise = float(self.noise[at])
+        distances = [1.0 - zero - one for zero, one in self.ends]
+        priced = [_unit_peer_loss(against, if_one, if_zero, zero, one) for zero, one in self.ends]
+        return max(((regret / d, noise / d) for regret, d in zip(priced, distances, strict=True)), key=sum)
+
+
+def read_certificate(
+    feed_sums: Sequence[int],
+    columns: FloatArray,
+    rules: Sequence[int],
+    n_experts: int,
+    steps: int,
+    confidence: float,
+    method: Method,
+) -> Certified | None:
+    """The certificate by the version of the method; None if the rates allow none.
+
+    ``steps``: how often an outcome was applied or the vote rule changed, and 1.
+    """
+    if not columns.shape[1]:
+        return None
+    if method.bounds_all:
+        return _bound_of_all(feed_sums, columns, rules, n_experts, confidence, method)
+    return _bound_of_open(feed_sums, columns, rules, n_experts, (1.0 - confidence) / (steps * (steps + 1)), method)
+
+
+def _bound_of_open(
+    feed_sums: Sequence[int],
+    columns: FloatArray,
+    rules: Sequence[int],
+    n_experts: int,
+    delta: float,
+    method: Method,
+) -> Certified | None:
+    """That of version 1: a bound on questions without outcome, and the known regret on the others.
+
+    The error probability is divided among all steps at which an outcome was applied or the vote rule changed, since
+    each re-prices the past; of a step it is shared by the vote rules that are used.
+    """
+    delta = delta / len(rules)
+    bounds, parts = columns[_TRUE_REGRET], list[_OfRule]()
+    for rule in rules:
+        estimate = read_estimate(feed_sums, rule, min(1.0 - _FOR_RATES * delta, SUREST), method)
+        own, ends = columns[expert_span(rule)], _interval_ends(estimate)
+        against, if_one, if_zero = regrets = own[EXPERT.span("published_regret", "published_regret_if_zero")]
+        noise = _noise_boundary(own[_VARIANCE], n_experts, _FOR_NOISE * delta)
+        parts.append(_OfRule(regrets, noise, ends))
+        bounds = bounds + _live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, _FOR_NOISE * delta)
+    decides = int(bounds.argmax())
+    bound, known = float(bounds[decides]), float(columns[_TRUE_REGRET, decides])
+    if not math.isfinite(bound):  # one expert that is not bounded is the largest, and so is NaN
+        return None
+    return _certified(bound, _terms(parts, decides), known, method.loss_unit)
+
+
+def _bound_of_all(
     feed_sums: Sequence[int],
     columns: FloatArray,
     rules: Sequence[int],
     n_experts: int,
     confidence: float,
     method: Method,
-) -> BoundOfAll | None:
-    """Of each expert the smaller of two bounds; of all experts the largest.
+) -> Certified:
+    """That of version 2: of each expert the smaller of two bounds, on all rounds of all questions; the largest of them.
 
-    One is that over all questions, with an outcome or without. The other holds whatever the error rates are: known
-    regret on resolved questions, and the largest that is possible on the others. Each vote rule that the feed may use
-    has its share of the error probability from the beginning, since it may come into use at any time.
+    One is by reference answers, as ``docs/numerics.md`` proves. It does not use outcomes, so it does not matter which
+    are revealed. The other holds whatever the error rates are: known regret on resolved questions, and the largest that
+    is possible on the others. Each vote rule that the feed may use has its share of the error probability from the
+    beginning, since it may come into use at any time.
     """
     delta = (1.0 - confidence) / (len(VOTE_RULES) if method.vote_rule == "auto" else len(rules))
-    known, bounds = columns[_TRUE_REGRET], np.zeros(columns.shape[1])
-    parts: list[tuple[FloatArray, FloatArray, _Ends]] = []
+    bounds, parts = columns[_OTHER_REGRET], list[_OfRule]()
     for rule in rules:
-        questions = RateSums(feed_sums, rule).questions
-        sure = _confidence_at_all_times(questions, _FOR_RATES * delta)
-        ends = _interval_ends(read_estimate(feed_sums, rule, sure, method))
-        against, if_one, if_zero = regrets = columns[_PUBLISHED[rule]] + columns[_CLOSED[rule]]
-        spread = columns[_SPREAD[rule]]
-        bounds = bounds + _regret_bounds(against, if_one, if_zero, spread, ends, n_experts, _FOR_NOISE * delta)
-        parts.append((regrets, spread, ends))
+        sums = RateSums(feed_sums, rule)
+        ends = _corners(
+            sums.classes if rule == OWN_MEDIAN else sums.classes_at_half,
+            _confidence_at_all_times(sums.questions, _FOR_RATES * delta),
+        )
+        against, if_one, if_zero = regrets = columns[_CLOSED[rule]]
+        reach = columns[_REACH[rule]]
+        noise = _one_sided_boundary(_answer_variance(ends) * reach, n_experts, _FOR_NOISE * delta)
+        parts.append(_OfRule(regrets, noise, ends))
+        bounds = bounds + _regret_bounds(against, if_one, if_zero, reach, ends, n_experts, _FOR_NOISE * delta)
+    known = columns[_TRUE_REGRET]
     most = known + columns[_MOST_REGRET]
     smaller = np.minimum(bounds, most)
-    if not len(smaller):
-        return None
     decides = int(smaller.argmax())
     if most[decides] <= bounds[decides]:
-        estimate, noise_term = float(columns[_MOST_REGRET, decides]), 0.0
+        terms = float(columns[_MOST_REGRET, decides]), 0.0
     else:
-        terms = [
-            _terms(regrets[:, decides], spread[decides : decides + 1], ends, n_experts, _FOR_NOISE * delta)
-            for regrets, spread, ends in parts
-        ]
-        estimate, noise_term = map(sum, zip(*terms, strict=True))
-        estimate -= float(known[decides])
-    unit, outcomes = method.loss_unit, float(known[decides])
-    return BoundOfAll(
-        round(float(smaller[decides]) * unit, DECIMALS),
-        {"estimate": estimate * unit, "noise": noise_term * unit, "outcomes": outcomes * unit},
-    )
+        estimate, hidden = _terms(parts, decides)
+        terms = estimate + float(columns[_OTHER_REGRET, decides] - known[decides]), hidden
+    return _certified(float(smaller[decides]), terms, float(known[decides]), method.loss_unit)
 
 
-def _terms(regrets: FloatArray, spread: FloatArray, ends: _Ends, n_experts: int, delta: float) -> tuple[float, float]:
-    """Regret of one expert and vote rule, and its noise, at the rates that decide its bound."""
-    against, if_one, if_zero = regrets.tolist()
-    noise = float(_boundary(_answer_variance(ends) * spread, n_experts, delta)[0])
-    return max(
-        (
-            (_unit_peer_loss(against, if_one, if_zero, zero, one) / (1.0 - zero - one), noise / (1.0 - zero - one))
-            for zero, one in ends
-        ),
-        key=sum,
-    )
+def _terms(parts: Sequence[_OfRule], at: int) -> tuple[float, float]:
+    """Regret of one expert and its noise, of all vote rules."""
+    regrets, noise = zip(*(part.terms(at) for part in parts), strict=True)
+    return sum(regrets), sum(noise)
+
+
+def _certified(bound: float, terms: tuple[float, float], outcomes: float, unit: float) -> Certified:
+    estimate, noise = terms
+    made_of = {"estimate": estimate * unit, "noise": noise * unit, "outcomes": outcomes * unit}
+    return Certified(round(bound * unit, DECIMALS), made_of)

@@ -1,10 +1,9 @@
-"""What is read off the sums: weights, the mixers' shares, the certificate; and the weights as they are published.
+"""What is read off the sums: weights, the mixers' shares; and the weights as they are published.
 
 Nothing of it is stored. A sum that was corrected gives, from then on, what it would have given all along.
 """
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
@@ -12,13 +11,11 @@ import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, FEED, UNIT, VOTE_RULES, expert_span
 from stream_peer.feeds.methods.method import Method, Path, Situation
-from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates, read_estimate
+from stream_peer.feeds.reading.rates import OWN_MEDIAN, Rates
 from stream_peer.feeds.vote_units import Groups
 from stream_peer.numerics.agreement import peer_stretch
 from stream_peer.numerics.answers import team_numbers
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, unchecked
-from stream_peer.numerics.certificate import live_bounds, noise_boundary
-from stream_peer.numerics.error_rates import interval_ends
 from stream_peer.numerics.learners import ada_normal_hedge, ada_normal_hedge_logs, softmax
 from stream_peer.numerics.mixers import peer_mixer_logs, truth_slow_logs, with_uniform_share
 from stream_peer.numerics.outer_layer import outer_weights, stretch_factor
@@ -28,12 +25,8 @@ from stream_peer.settings.feed.model import MixerSettings
 DECIMALS = 12
 """To which weights are rounded before they are used or published: the last digits of exp differ between machines."""
 
-_SUREST = 1.0 - 2.0**-53
-"""The largest confidence of an interval: what a certificate of ten million steps asks for would be rounded to 1."""
-
 _unit_peer_loss, _unbiased_peer_loss = unchecked(unit_peer_loss), unchecked(unbiased_peer_loss)
-_noise_boundary, _live_bounds = unchecked(noise_boundary), unchecked(live_bounds)
-_interval_ends, _stretch_factor = unchecked(interval_ends), unchecked(stretch_factor)
+_stretch_factor = unchecked(stretch_factor)
 _peer_stretch = unchecked(peer_stretch)
 _outer_weights, _ada_normal_hedge = unchecked(outer_weights), unchecked(ada_normal_hedge)
 _softmax = unchecked(softmax)
@@ -49,7 +42,6 @@ _MIX_REGRET, _COMPARED = EXPERT.at("mix_regret"), EXPERT.at("compared")
 _EVALUATED_SQUARED = EXPERT.at("evaluated_squared")
 _FAST_REGRET, _FAST_ABSOLUTE = EXPERT.at("fast_regret"), EXPERT.at("fast_absolute")
 
-_VARIANCE = EXPERT.at("variance")
 _REGRETS = [EXPERT.span("regret", "absolute_regret", rule) for rule in VOTE_RULES]
 """Regrets of each vote rule, and their absolute values."""
 
@@ -318,92 +310,6 @@ def read_records(columns: FloatArray, rates: Sequence[Rates], method: Method) ->
     np.divide(totals, counts, out=rows[3:], where=counts > 0)
     questions, resolved, evaluated, peer_loss, outcome_loss, brier = rows.round(DECIMALS)
     return Records(questions, peer_loss, outcome_loss, resolved, evaluated, brier)
-
-
-class Certified(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """An upper bound on the regret of the published selection weights.
-
-    Attributes
-    ----------
-    bound : float
-        That against the expert who decides it.
-    made_of : sequence of (list of float, rates)
-        Of that expert and each vote rule: its columns, and the rates at the ends of their interval.
-    true_regret : float
-        Its regret on resolved questions.
-    n_experts, delta
-        As in `live_bounds`.
-    loss_unit : float
-        What a loss of 1 in the sums is.
-    """
-
-    bound: float
-    made_of: Sequence[tuple[Sequence[float], tuple[tuple[float, float], ...]]]
-    true_regret: float
-    n_experts: int
-    delta: float
-    loss_unit: float
-
-    @property
-    def terms(self) -> Mapping[str, float]:
-        """What the bound is made of, and adds up to.
-
-        ``estimate``: regret on questions without outcome, at the rates of the interval that make it largest; ``noise``:
-        what wrong reference answers may have hidden; ``outcomes``: regret on resolved questions.
-        """
-        terms = [_terms(own, ends, self.n_experts, self.delta) for own, ends in self.made_of]
-        estimate, noise = map(sum, zip(*terms, strict=True))
-        unit = self.loss_unit
-        return {"estimate": estimate * unit, "noise": noise * unit, "outcomes": self.true_regret * unit}
-
-
-def read_certificate(
-    feed_sums: Sequence[int],
-    columns: FloatArray,
-    rules: Sequence[int],
-    n_experts: int,
-    steps: int,
-    confidence: float,
-    method: Method,
-) -> Certified | None:
-    """Upper bound on the regret of the published selection weights; None if the rates allow none.
-
-    Four fifths of the error probability pay for the noise, one fifth for the intervals of the rates; each is shared by
-    the vote rules that are used. It is divided among all steps at which an outcome was applied or the vote rule
-    changed, since each re-prices the past.
-    """
-    delta = (1.0 - confidence) / (steps * (steps + 1)) / len(rules)
-    bounds, published = columns[_TRUE_REGRET], EXPERT.span("published_regret", "published_regret_if_zero")
-    sums = []
-    for rule in rules:
-        estimate = read_estimate(feed_sums, rule, min(1.0 - 0.2 * delta, _SUREST), method)
-        own, ends = columns[expert_span(rule)], _interval_ends(estimate)
-        sums.append((own, ends))
-        against, if_one, if_zero = own[published]
-        bounds = bounds + _live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, 0.8 * delta)
-    decides = int(bounds.argmax()) if len(bounds) else 0
-    bound = float(bounds[decides]) if len(bounds) else math.inf
-    if not math.isfinite(bound):  # one expert that is not bounded is the largest, and so is NaN
-        return None
-    return Certified(
-        round(bound * method.loss_unit, DECIMALS),
-        [(own[:, decides].tolist(), ends) for own, ends in sums],
-        float(columns[_TRUE_REGRET, decides]),
-        n_experts,
-        0.8 * delta,
-        method.loss_unit,
-    )
-
-
-def _terms(
-    own: Sequence[float], ends: tuple[tuple[float, float], ...], n_experts: int, delta: float
-) -> tuple[float, float]:
-    """Regret of unresolved questions and its noise, of one expert and vote rule, at the rates that decide its bound."""
-    against, if_one, if_zero = own[EXPERT.span("published_regret", "published_regret_if_zero")]
-    noise = float(_noise_boundary(np.array(own[_VARIANCE]), n_experts, delta))
-    informative = [1.0 - zero - one for zero, one in ends]
-    priced = [_unit_peer_loss(against, if_one, if_zero, zero, one) for zero, one in ends]
-    return max(((regret / d, noise / d) for regret, d in zip(priced, informative, strict=True)), key=sum)
 
 
 def varied(columns: FloatArray, rates: Sequence[Rates], least: float) -> BoolArray:

@@ -40,6 +40,8 @@ from stream_peer.numerics.error_rates.rate import (
     check_sums,
     effective_size,
     interval_of_distance,
+    normal_quantile,
+    rate_corners,
     status_of,
     unknown_rate,
 )
@@ -59,8 +61,8 @@ class ClassReading(NamedTuple):
         η0 and η1.
     variances : (float, float)
         Of each.
-    mean_variance : float
-        Of (η0+η1)/2.
+    mean_variance, half_variance : float
+        Of (η0+η1)/2 and of (η0-η1)/2.
     stands_out : bool
         Whether the votes vary more from question to question than chance explains: D is three sd above 0.
     impossible : bool
@@ -70,6 +72,7 @@ class ClassReading(NamedTuple):
     rates: tuple[float, float]
     variances: tuple[float, float]
     mean_variance: float
+    half_variance: float
     stands_out: bool
     impossible: bool
 
@@ -108,12 +111,13 @@ def class_reading(
     noise = seen + _PSEUDO_COVARIANCE * (PSEUDO_QUESTIONS / (weight + PSEUDO_QUESTIONS) ** 2)
     gradients = _rate_slopes(alignment, spread, skew)
     joint = np.einsum("ij,jk,lk->il", gradients, noise, gradients)
-    mean_variance = 0.25 * float(joint[0, 0] + 2.0 * joint[0, 1] + joint[1, 1])
+    of_each, of_both = 0.25 * float(joint[0, 0] + joint[1, 1]), 0.5 * float(joint[0, 1])
     deviations = np.sqrt(np.maximum(joint.diagonal(), 0.0)).tolist()
     return ClassReading(
         (values[0], values[1]),
         (float(joint[0, 0]), float(joint[1, 1])),
-        max(mean_variance, 0.0),
+        max(of_each + of_both, 0.0),
+        max(of_each - of_both, 0.0),
         stands_out=spread > LEAST_Z * math.sqrt(max(float(seen[3, 3]), 0.0)) and weight > 0.0,
         impossible=any(_outside(value, sd) for value, sd in zip(values, deviations, strict=True)),
     )
@@ -373,11 +377,52 @@ class ClassMomentSums:
         status = _status(reading, status_of(effective, zero, one))
         if reading.impossible or not reading.stands_out:
             return ErrorRate(zero, one, 0.0, HIGHEST_RATE, effective, status, UNKNOWN_VARIANCE)
-        distance = 1.0 - reading.rates[0] - reading.rates[1]
-        relative = 2.0 * math.sqrt(reading.mean_variance) / distance
-        low, high = interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
+        low, high = _mean_interval(reading, confidence)
         variance = min(max(*reading.variances, 0.0), UNKNOWN_VARIANCE)
         return ErrorRate(zero, one, low, high, effective, status, variance)
+
+    @checked(self=_SOUND, confidence=CONFIDENCE)
+    def corners(self, confidence: float = 0.95) -> tuple[tuple[float, float], ...]:
+        """Corners (η0, η1) of all rates that the votes allow, for `regret_bounds`; no outcome is used.
+
+        The mean of the two is in the interval of `estimate`, and their difference within ``z·sd`` of its estimate.
+        Each misses with half of 1 - ``confidence``. Where `estimate` has no interval, both rates may be .475.
+
+        Parameters
+        ----------
+        confidence : float
+            In (0, 1).
+
+        Returns
+        -------
+        tuple of (float, float)
+
+        Examples
+        --------
+        >>> terms = ClassMomentTerms(first=0.35, second=0.19, third=0.134, answer=0.375, both=0.21)
+        >>> many = ClassMomentSums.contribution(terms)
+        >>> for _ in range(20):
+        ...     many = many.merge(many)
+        >>> [(round(zero, 3), round(one, 3)) for zero, one in many.corners()]
+        [(0.195, 0.095), (0.195, 0.095), (0.205, 0.105), (0.205, 0.105)]
+        """
+        effective = effective_size(self.weight, self.weight2)
+        reading = class_reading(_means(self), _covariance(self, effective), self.weight)
+        if reading is None or reading.impossible or not reading.stands_out:
+            return ((HIGHEST_RATE, HIGHEST_RATE),)
+        each = min(0.5 + 0.5 * confidence, math.nextafter(1.0, 0.0))
+        low, high = _mean_interval(reading, each)
+        zero, one = reading.rates
+        half, reach = 0.5 * (zero - one), normal_quantile(each) * math.sqrt(reading.half_variance)
+        return rate_corners(low, high, half - reach, half + reach)
+
+
+def _mean_interval(reading: ClassReading, confidence: float) -> tuple[float, float]:
+    """Interval of (η0+η1)/2, the rates being those of the estimate: not below 0, not above .475."""
+    zero, one = (min(max(rate, 0.0), HIGHEST_RATE) for rate in reading.rates)
+    distance = 1.0 - reading.rates[0] - reading.rates[1]
+    relative = 2.0 * math.sqrt(reading.mean_variance) / distance
+    return interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
 
 
 _NAMES = tuple(field.name for field in fields(ClassMomentSums))

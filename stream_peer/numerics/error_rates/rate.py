@@ -165,15 +165,22 @@ def interval_ends(rate: ErrorRate) -> tuple[tuple[float, float], ...]:
     [(0.0, 0.1), (0.0, 0.2), (0.15, 0.35)]
     """
     half = 0.5 * (rate.zero - rate.one)
-    kink = abs(half)
-    means = (rate.low, kink, rate.high) if rate.low < kink < rate.high else (rate.low, rate.high)
-    return tuple(_apart(mean, half) for mean in means)
+    return rate_corners(rate.low, rate.high, half, half)
 
 
-def _apart(mean: float, half: float) -> tuple[float, float]:
-    """Two rates of that mean, each half of the distance from it, or as much of it as leaves neither below 0."""
-    held = min(max(half, -mean), mean)
-    return mean + held, mean - held
+def rate_corners(low: float, high: float, least: float, most: float) -> tuple[tuple[float, float], ...]:
+    """Corners (η0, η1) of all rates with a mean and half a difference, (η0 - η1)/2, between these; none is below 0.
+
+    The others are averages of the corners. By their means, smallest first. Where the mean is less than a difference
+    allows, the difference is as large as it can be.
+    """
+    kinks = {abs(half) for half in (least, most) if low < abs(half) < high}
+    corners = [
+        (mean + half, mean - half)
+        for mean in sorted([low, high, *kinks])
+        for half in dict.fromkeys(min(max(bound, -mean), mean) for bound in (least, most))
+    ]
+    return tuple(corners)
 
 
 def effective_size(weight: float, weight2: float) -> float:

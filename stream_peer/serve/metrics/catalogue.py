@@ -174,9 +174,9 @@ TRUST = (
     ),
     _gauge(
         "select_regret",
-        "Estimated summed loss of select above that of the best expert, at the estimated error rates;"
-        " certificate_regret bounds it. It is always below that bound, and so does not test it. Below 0: better than"
-        " every expert. No series: no experts, or a memory or method with which nothing is certified.",
+        "Estimated summed loss of select above that of the best expert, at the estimated error rates. It is of the same"
+        " votes as certificate_regret, which bounds the regret itself, and so does not test that bound. Below 0: better"
+        " than every expert. No series: no experts, or a memory or method with which nothing is certified.",
         "feed",
     ),
     _gauge(

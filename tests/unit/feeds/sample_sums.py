@@ -1,9 +1,13 @@
 """Sums by hand, for the tests of what is read off them."""
 
+from dataclasses import asdict
+from functools import cache
+
 import numpy as np
 
 from stream_peer.feeds.columns import EXPERT, FEED, SCALE
 from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.error_rates import ClassMomentSums, class_moment_terms
 
 
 class FeedSums(list[int]):
@@ -37,3 +41,21 @@ def agreeing(weight: float) -> FeedSums:
         rest2=0.3 * weight,
         pair_rest=0.15 * weight,
     )
+
+
+def voting(weight: float) -> FeedSums:
+    """Sums of so many questions on which seven independent experts vote at ½, each right on three of four."""
+    classes = {f"half_{name}": weight * value for name, value in _mean_question().items()}
+    return agreeing(weight).plus(feed_sums(**classes))
+
+
+@cache
+def _mean_question() -> dict[str, float]:
+    rng, sums, questions = np.random.default_rng(5), ClassMomentSums(), 2000
+    for outcome in (-1, 1) * (questions // 2):
+        votes = np.where(rng.random(7) < 0.75, outcome, -outcome).astype(np.int8)
+        lead = votes.sum() - votes
+        terms = class_moment_terms(votes, np.where(lead == 0, rng.random() < 0.5, lead > 0).astype(np.int8))
+        assert terms is not None
+        sums = sums.merge(ClassMomentSums.contribution(terms))
+    return {name: value / questions for name, value in asdict(sums).items()}

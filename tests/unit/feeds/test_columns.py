@@ -14,17 +14,16 @@ from stream_peer.feeds.columns import (
     BLOCK,
     EXPERT,
     FEED,
-    NEW_OF_FEED,
     SHADOW,
     VOTE_RULES,
     Evidence,
     Layout,
-    certificate_rows,
     evaluated_span,
 )
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
+from stream_peer.numerics.arguments import IntArray
 from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 
@@ -54,13 +53,14 @@ def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
         for name in BLOCK.names(by_rule=True)
     ]
 
-    def digest(last: int, of_experts: list[str]) -> str:
-        names = ",".join([*of_experts, *of_feed[:behind], *of_votes, *of_feed[behind:last], *named(SHADOW)])
-        return hashlib.sha256(names.encode()).hexdigest()[:16]
+    def digest(experts: IntArray, feed: IntArray) -> str:
+        names = np.array(of_feed)[feed].tolist()
+        of_experts = np.array(named(EXPERT))[experts].tolist()
+        stored = ",".join([*of_experts, *names[:behind], *of_votes, *names[behind:], *named(SHADOW)])
+        return hashlib.sha256(stored.encode()).hexdigest()[:16]
 
-    former = np.delete(named(EXPERT), certificate_rows()).tolist()
-    assert digest(-NEW_OF_FEED, former) == "7972b40221c7e141", "what version 1 of the method fills"
-    assert digest(FEED.size, named(EXPERT)) == "de6816ad9ebfc28d"
+    assert digest(EXPERT.former, FEED.former) == "7972b40221c7e141", "what version 1 of the method fills"
+    assert digest(np.arange(EXPERT.size), np.arange(FEED.size)) == "2a7f13ad4f402279"
 
 
 @pytest.mark.parametrize("evidence", ["open", 0, 1])
@@ -77,9 +77,8 @@ def test_a_question_adds_to_those_columns_only_that_the_table_says(
 
     assert {column for column, amount in part.feed if amount} <= set(FEED.written(known, rules).tolist())
     others = set(np.r_[evaluated_span()].tolist())  # of the scored forecast
-    if not method.bounds_all:
-        others |= set(certificate_rows().tolist())
-    assert set(part.rows.tolist()) == set(EXPERT.written(known, rules).tolist()) - others
+    written = EXPERT.written(known, rules, version=1 + method.bounds_all)
+    assert set(part.rows.tolist()) == set(written.tolist()) - others
 
 
 def test_no_module_of_the_feeds_has_a_slice_for_a_constant() -> None:

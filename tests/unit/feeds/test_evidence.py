@@ -51,7 +51,7 @@ NOTHING = [0.0] * 4
 
 def part_of(evidence: Verdict, *, keeps: bool = False) -> tuple[Callable[[str], list[float]], Callable[[str], float]]:
     """What a question of weight 1/2 with one round adds to a column of each expert, and to one of the feed."""
-    facts = facts_of(P.tolist(), under=scoring_inputs(4, select=W.tolist()))
+    facts = replace(facts_of(P.tolist(), under=scoring_inputs(4, select=W.tolist())), final=True)
     assert facts.answers.tolist() == ANSWERS.tolist()
     entry = Entry(weight=WEIGHT, evidence=evidence)
     entry.put(facts)
@@ -134,10 +134,10 @@ EXPERT_ROWS: dict[str, tuple[str, Row]] = {
     "certificate, D1": ("published_regret_if_one", only_open(regret(1.0))),
     "certificate, D0": ("published_regret_if_zero", only_open(regret(0.0))),
     "certificate, V": ("variance", only_open(WEIGHT * np.square(SPREAD) / 4.0)),
-    "certificate of version 2, C": ("spread", always(WEIGHT * np.square(SPREAD))),
-    "certificate of version 2, D": ("closed_regret", with_outcome(lambda _: regret(ANSWERS))),
-    "certificate of version 2, D1": ("closed_regret_if_one", with_outcome(lambda _: regret(1.0))),
-    "certificate of version 2, D0": ("closed_regret_if_zero", with_outcome(lambda _: regret(0.0))),
+    "certificate of version 2, C": ("closed_reach", always(WEIGHT * np.square(SPREAD))),
+    "certificate of version 2, D": ("closed_regret", always(regret(ANSWERS))),
+    "certificate of version 2, D1": ("closed_regret_if_one", always(regret(1.0))),
+    "certificate of version 2, D0": ("closed_regret_if_zero", always(regret(0.0))),
     "certificate of version 2, most": ("most_regret", only_open(np.maximum(regret(0.0), regret(1.0)))),
     "learners, m": ("compared", with_outcome(lambda _: np.ones(4))),
     "scored forecasts": ("evaluated", with_outcome(lambda _: np.ones(4))),

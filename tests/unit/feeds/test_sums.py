@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from stream_peer.feeds.columns import EXPERT, FEED, NEW_OF_FEED, certificate_rows
+from stream_peer.feeds.columns import EXPERT, FEED
 from stream_peer.feeds.sums import BINS, VOTES_SHAPE, Binned, Contribution, Sums, fixed
 
 
@@ -78,14 +78,16 @@ def test_stored_sums_come_back_bit_for_bit() -> None:
 
 
 def test_sums_of_version_1_are_stored_as_the_release_before_stored_them() -> None:
+    of_experts, of_feed = (np.setdiff1d(np.arange(layout.size), layout.former) for layout in (EXPERT, FEED))
     former, sums = Sums(6), Sums(6)
     former.add(random_contribution(np.random.default_rng(3), 6))
-    former.feed[-NEW_OF_FEED:] = [0] * NEW_OF_FEED
-    former.matrix[certificate_rows()] = 0
+    former.feed = [0 if at in of_feed else amount for at, amount in enumerate(former.feed)]
+    former.matrix[of_experts] = 0
     sums.add(random_contribution(np.random.default_rng(3), 6))
-    sums.feed[-NEW_OF_FEED:] = range(1, NEW_OF_FEED + 1)
+    for at in of_feed:
+        sums.feed[at] = int(at)
 
-    assert len(sums.to_bytes(6)) - len(former.to_bytes(6)) == 8 * (NEW_OF_FEED + 6 * len(certificate_rows()))
+    assert len(sums.to_bytes(6)) - len(former.to_bytes(6)) == 8 * (len(of_feed) + 6 * len(of_experts))
     assert Sums.from_bytes(former.to_bytes(6), 8).equals(former)
     assert Sums.from_bytes(sums.to_bytes(6), 8).equals(sums)
 

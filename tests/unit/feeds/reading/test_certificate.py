@@ -1,6 +1,5 @@
 """The certificate of version 2: what questions add to its columns, and what is read off them."""
 
-import math
 from dataclasses import replace as changed
 
 import msgspec
@@ -11,22 +10,24 @@ from msgspec.structs import replace
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, OutcomeRevealed, Verdict
 from stream_peer.events.outputs import Weights
-from stream_peer.feeds.columns import EXPERT, UNIT, certificate_rows
+from stream_peer.feeds.columns import EXPERT, UNIT
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import Facts, unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.certificate import read_bound
+from stream_peer.feeds.reading.certificate import Certified, read_certificate
 from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.certificate import regret_bounds
 from tests.feed_histories import folded, log_of, newest, outcome, round_of, stage
 from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
-from tests.unit.feeds.sample_sums import agreeing, expert_sums
+from tests.unit.feeds.sample_sums import FeedSums, expert_sums, feed_sums, voting
 
 METHOD = Method(bounds_all=True)
-CLOSE = facts_of([0.9, 0.6, 0.2, 0.35])
-CLEAR = facts_of([0.9, 0.6, 0.8, 0.7])
-FEW = facts_of([0.9, 0.2], under=scoring_inputs(2))
+CLOSE = replace(facts_of([0.9, 0.6, 0.2, 0.35]), final=True)
+CLEAR = replace(facts_of([0.9, 0.6, 0.8, 0.7]), final=True)
+FEW = replace(facts_of([0.9, 0.2], under=scoring_inputs(2)), final=True)
+ADDED = np.setdiff1d(np.arange(EXPERT.size), EXPERT.former)
+REGRETS = EXPERT.span("closed_regret", "closed_regret_if_zero")
 
 
 def columns_of(*rounds: Facts, evidence: Verdict = "open") -> FloatArray:
@@ -43,7 +44,7 @@ def test_answers_that_are_alike_move_the_regret_together() -> None:
     """Both losses of p differ by 1 - 2p: the regret moves by twice the distance from the mean."""
     assert np.unique(CLEAR.answers).tolist() == [1]
 
-    spread = columns_of(CLEAR)[EXPERT.at("spread")]
+    spread = columns_of(CLEAR)[EXPERT.at("closed_reach")]
 
     np.testing.assert_allclose(spread, np.square(2 * (CLEAR.forecasts - 0.75)), atol=1e-11)
 
@@ -52,7 +53,7 @@ def test_answers_of_ones_own_may_move_it_each_for_itself() -> None:
     assert np.unique(CLOSE.answers).tolist() == [0, 1]
     reach = np.abs(1 - 2 * CLOSE.forecasts)
 
-    spread = columns_of(CLOSE)[EXPERT.at("spread")]
+    spread = columns_of(CLOSE)[EXPERT.at("closed_reach")]
 
     np.testing.assert_allclose(spread, np.square(reach.mean() + reach / 2), atol=1e-11)
 
@@ -60,7 +61,7 @@ def test_answers_of_ones_own_may_move_it_each_for_itself() -> None:
 @pytest.mark.parametrize("evidence", ["open", 0, 1])
 def test_rounds_of_a_question_are_averaged_before_the_square(evidence: Verdict) -> None:
     one, other, both = (
-        np.sqrt(columns_of(*rounds, evidence=evidence)[EXPERT.at("spread")])
+        np.sqrt(columns_of(*rounds, evidence=evidence)[EXPERT.at("closed_reach")])
         for rounds in ([CLOSE], [CLEAR], [CLOSE, CLEAR])
     )
 
@@ -84,78 +85,112 @@ def test_a_round_that_does_not_count_has_the_regret_that_its_outcome_shows(evide
 
     found = columns_of(FEW, evidence=evidence)
 
-    closed = found[EXPERT.span("closed_regret", "closed_regret_if_zero")]
-    np.testing.assert_allclose(closed, np.broadcast_to(found[EXPERT.at("true_regret")], (3, 4)), atol=1e-11)
-    assert not found[EXPERT.at("spread")].any()
+    assert found[EXPERT.at("true_regret")].any()
+    np.testing.assert_array_equal(found[EXPERT.at("other_regret")], found[EXPERT.at("true_regret")])
+    assert not found[EXPERT.at("closed_reach")].any()
+    assert not found[REGRETS].any()
 
 
-def sums(spread: float = 40.0, most: float = 500.0) -> FloatArray:
+def test_a_round_that_does_not_count_has_the_largest_regret_that_there_can_be_without_outcome() -> None:
+    of_outcomes = [columns_of(FEW, evidence=outcome)[EXPERT.at("true_regret")] for outcome in (0, 1)]
+
+    found = columns_of(FEW)
+
+    for bound in ("other_regret", "most_regret"):
+        np.testing.assert_allclose(found[EXPERT.at(bound)], np.maximum(*of_outcomes), atol=1e-11)
+    assert not found[REGRETS].any()
+
+
+@pytest.mark.parametrize("rounds", [1, 2])
+def test_before_its_final_round_a_question_has_the_largest_regret_that_there_can_be(rounds: int) -> None:
+    """Of rounds of one question the answers may err together: a part of them may be further off than all."""
+    so_far = [replace(facts, final=False) for facts in (CLOSE, CLEAR)[:rounds]]
+
+    found = columns_of(*so_far)
+
+    assert not found[EXPERT.at("closed_reach")].any()
+    assert not found[REGRETS].any()
+    np.testing.assert_array_equal(found[EXPERT.at("other_regret")], found[EXPERT.at("most_regret")])
+    assert found[EXPERT.at("most_regret")].any()
+
+
+@pytest.mark.parametrize("evidence", ["open", 0, 1])
+def test_from_its_final_round_or_its_outcome_on_all_rounds_of_a_question_are_under_the_bound(evidence: Verdict) -> None:
+    found = columns_of(replace(CLOSE, final=False), replace(CLEAR, final=evidence == "open"), evidence=evidence)
+
+    one, other = (columns_of(facts)[REGRETS] for facts in (CLOSE, CLEAR))
+    np.testing.assert_allclose(found[REGRETS], (one + other) / 2, atol=1e-11)
+    assert not found[EXPERT.at("other_regret")].any()
+
+
+def sums(reach: float = 40.0, most: float = 500.0) -> FloatArray:
     columns = expert_sums(
         3,
-        published_regret=[2.0, 1.0, 0.0],
-        published_regret_if_one=[1.0, 0.0, 0.0],
-        closed_regret=[1.0, -1.0, 0.0],
+        closed_regret=[3.0, 0.0, 0.0],
+        closed_regret_if_one=[1.0, 0.0, 0.0],
         closed_regret_if_zero=[0.0, 2.0, 0.0],
+        other_regret=[0.5, 0.0, 0.0],
         true_regret=[-1.0, 3.0, 2.0],
     )
-    columns[EXPERT.at("spread")], columns[EXPERT.at("most_regret")] = spread, most
+    columns[EXPERT.at("closed_reach")], columns[EXPERT.at("most_regret")] = reach, most
     return columns
 
 
-def test_the_bound_adds_up_all_questions_with_an_outcome_or_without() -> None:
-    found = read_bound(agreeing(1000.0), sums(), [0], 3, 0.95, METHOD)
+def read(columns: FloatArray, feed: FeedSums | None = None, method: Method = METHOD) -> Certified:
+    found = read_certificate(voting(1000.0) if feed is None else feed, columns, [0], 3, 1, 0.95, method)
     assert found is not None
+    return found
 
-    largest = -math.inf
-    for low in np.linspace(0.0, 0.4, 401):  # the interval lies somewhere here; at its ends the two are equal
-        ends = ((low, low),)
-        bound = regret_bounds(
+
+def test_the_bound_adds_up_all_rounds_with_an_outcome_or_without() -> None:
+    found, without_others = read(sums()), read(sums() * (np.arange(EXPERT.size) != EXPERT.at("other_regret"))[:, None])
+
+    largest = max(
+        regret_bounds(
             np.array([3.0, 0.0, 0.0]),
             np.array([1.0, 0.0, 0.0]),
             np.array([0.0, 2.0, 0.0]),
             np.full(3, 40.0),
-            ends,
+            ((zero, one),),
             3,
             0.04,
         ).max()
-        largest = max(largest, bound) if low < 0.2 else largest
-
-    assert 0.0 < found.bound < largest
+        for zero in np.linspace(0.0, 0.25, 26)  # both rates lie somewhere here
+        for one in np.linspace(0.0, 0.25, 26)
+    )
+    assert 0.0 < without_others.bound < largest
+    assert found.bound == pytest.approx(without_others.bound + 0.5, abs=1e-9)
     assert sum(found.terms.values()) == pytest.approx(found.bound, abs=1e-9)
     assert found.terms["outcomes"] == -1.0  # of the first expert, who decides
 
 
-def test_no_question_without_outcome_has_a_larger_regret_than_there_can_be() -> None:
-    found = read_bound(agreeing(1000.0), sums(most=0.5), [0], 3, 0.95, METHOD)
+def test_outcomes_do_not_move_the_rates_whichever_are_revealed() -> None:
+    """Of easy questions all reference answers are right."""
+    revealed = voting(1000.0).plus(feed_sums(right_zero=300.0, right_one=300.0, revealed_pair=300.0))
 
-    assert found is not None
+    assert read(sums(), revealed).bound == read(sums()).bound
+
+
+def test_no_question_without_outcome_has_a_larger_regret_than_there_can_be() -> None:
+    found = read(sums(most=0.5))
+
     assert found.bound == 3.5
     assert found.terms == {"estimate": 0.5, "noise": 0.0, "outcomes": 3.0}
 
 
 def test_with_all_outcomes_the_bound_is_the_regret_itself() -> None:
-    found = read_bound(agreeing(1000.0), sums(most=0.0), [0], 3, 0.95, METHOD)
-
-    assert found is not None
-    assert found.bound == 3.0
+    assert read(sums(most=0.0)).bound == 3.0
 
 
 def test_where_the_rates_are_not_known_there_is_a_bound_all_the_same() -> None:
-    found = read_bound(agreeing(3.0), sums(most=20.0), [0], 3, 0.95, METHOD)
-
-    assert found is not None
-    assert found.bound == 23.0
-    assert read_bound(agreeing(3.0), sums()[:, :0], [0], 3, 0.95, METHOD) is None
+    assert read(sums(most=20.0), voting(3.0)).bound == 23.0
+    assert read_certificate(voting(3.0), sums()[:, :0], [0], 3, 1, 0.95, METHOD) is None
 
 
 def test_a_rule_that_may_come_into_use_has_its_share_of_the_error_probability_before() -> None:
-    fixed, open_ = (
-        read_bound(agreeing(1000.0), sums(), [0], 3, 0.95, changed(METHOD, vote_rule=rule)) for rule in ("half", "auto")
-    )
+    fixed, open_ = (read(sums(), method=changed(METHOD, vote_rule=rule)).bound for rule in ("half", "auto"))
 
-    assert fixed is not None
-    assert open_ is not None
-    assert fixed.bound < open_.bound < 1.15 * fixed.bound
+    assert fixed < open_ < 1.15 * fixed
 
 
 def world(questions: int) -> tuple[list[FeedLogRecord], BoolArray, FloatArray]:
@@ -201,7 +236,7 @@ def test_an_outcome_that_is_retracted_leaves_no_trace_in_the_columns() -> None:
     retracted = [outcome(record.question_id, "open") for record in revealed]
 
     never, again = (
-        folded(log_of(each), stage(method_version=2))[0].feeds.feed("f").blocks.sums.matrix[certificate_rows()]
+        folded(log_of(each), stage(method_version=2))[0].feeds.feed("f").blocks.sums.matrix[ADDED]
         for each in (open_, [*open_, *revealed, *retracted])
     )
 

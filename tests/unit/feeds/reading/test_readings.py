@@ -4,6 +4,7 @@ import pytest
 from stream_peer.feeds.columns import EXPERT, FEED, UNIT
 from stream_peer.feeds.methods.method import Method
 from stream_peer.feeds.methods.served import hedge_at_any_time
+from stream_peer.feeds.reading.certificate import read_certificate
 from stream_peer.feeds.reading.rates import read_rates
 from stream_peer.feeds.reading.weights import (
     Extent,
@@ -11,7 +12,6 @@ from stream_peer.feeds.reading.weights import (
     PeerTrust,
     mixed,
     mixing_weights,
-    read_certificate,
     read_records,
     read_regret,
     read_weights,

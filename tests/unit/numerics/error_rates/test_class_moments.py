@@ -190,3 +190,29 @@ def test_the_variance_is_that_of_repeated_streams(ones: float) -> None:
     spread = max(float(np.std([rate.zero for rate in rates])), float(np.std([rate.one for rate in rates])))
     claimed = float(np.median([rate.variance for rate in rates])) ** 0.5
     assert spread / 1.35 < claimed < 1.35 * spread
+
+
+@pytest.mark.parametrize("ones", [0.5, 0.25])
+@pytest.mark.parametrize("questions", [300, 2000])
+@pytest.mark.parametrize("errors", [(0.02, 0.38), (0.25, 0.25)])
+def test_the_corners_enclose_both_rates(errors: tuple[float, float], questions: int, ones: float) -> None:
+    """Their mean and their difference: in at least 95 of 100 seeded streams, at confidence .95."""
+    covered = 0
+    for seed in range(100):
+        rng = np.random.default_rng([seed, questions])
+        outcomes = outcomes_of(rng, questions, 1 - ones)
+        votes = votes_of(rng, outcomes, np.where(outcomes[:, None], errors[1], errors[0]) * np.ones(9))
+        answers = others_majority(rng, votes)
+        zero, one = measured(outcomes, answers)
+        corners = class_sums(class_rows(votes, answers)).corners()
+        means, halves = ([sign * b / 2 + a / 2 for a, b in corners] for sign in (1, -1))
+        covered += min(means) <= (zero + one) / 2 <= max(means) and min(halves) <= (zero - one) / 2 <= max(halves)
+
+    assert covered >= 95
+
+
+def test_where_votes_say_nothing_both_rates_may_be_the_highest() -> None:
+    sums = repeated(ClassMomentTerms(0.5, 0.24, 0.1, 0.5, 0.26), 10_000)
+
+    assert sums.corners() == ((0.475, 0.475),)
+    assert max(max(pair) for pair in ClassMomentSums().corners()) == 0.475
