@@ -32,8 +32,9 @@ from benchmarks.attack_panels import (
 from benchmarks.quality import write
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
-from stream_peer.feeds.fold import QuestionChanged
+from stream_peer.feeds.fold import Change, QuestionChanged
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.log.driver import pump, rebuild
 from stream_peer.log.stage import Effects, LogRecord
 from stream_peer.settings.feed.document import load_document
 from stream_peer.tools.replay.replay import with_settings
@@ -67,11 +68,11 @@ class Life(NamedTuple):
 
 
 class Feed:
-    """One feed of the product, told rounds and outcomes."""
+    """One feed of the product, told rounds and outcomes, with its log."""
 
     def __init__(self, settings: Mapping[str, Any]) -> None:
         self._stage = FeedStage(topic=topics.FEED_LOG, partition=0, settings=load_document({"defaults": settings}))
-        self._records = 0
+        self._log = list[LogRecord]()
 
     def say(self, question: int, boundary: int, row: Row, *, final: bool) -> Mapping[str, float]:
         """Score a round; what is published of it, by mixer."""
@@ -85,7 +86,7 @@ class Feed:
             experts=experts,
             probabilities=[row[expert] for expert in experts],
         )
-        for change in self._stage.step(LogRecord(self._records, boundary, b"f", encode_feed_log(round_)), Effects()):
+        for change in self._fold(encode_feed_log(round_), boundary):
             if isinstance(change, QuestionChanged) and change.latest is not None:
                 return {"mean": change.latest.mix.mean, "mix": change.latest.mix.mix}
         return {}
@@ -93,7 +94,7 @@ class Feed:
     def reveal(self, question: int, at: int, outcome: int) -> None:
         """Tell an outcome."""
         told = OutcomeRevealed(src=self._source(), feed="f", question_id=f"q{question}", outcome=1 if outcome else 0)
-        self._stage.step(LogRecord(self._records, at, b"f", encode_feed_log(told)), Effects())
+        self._fold(encode_feed_log(told), at)
 
     def held(self, experts: frozenset[str]) -> tuple[float, float]:
         """What experts hold together of ``select`` and ``mix``."""
@@ -106,9 +107,21 @@ class Feed:
         feed = self._stage.feeds.by_name["f"]
         return {feed.roster.experts[place] for group in feed.path_state.groups for place in group.experts}
 
+    def _fold(self, record: bytes | None, at: int) -> Sequence[Change]:
+        """Append a record to the log, fold it, rebuild the feed if need be, and fold what the feed writes itself."""
+        stage = self._stage
+        self._log.append(LogRecord(len(self._log), at, b"f", record))
+        changes = stage.step(self._log[-1], Effects())
+        while stage.needs_rebuild:
+            pump(rebuild(stage, self._log[-1].offset), lambda up_to: self._log[: up_to + 1])
+        own = stage.hand_overs_due()
+        stage.handed_over()
+        for output in own:
+            self._fold(output.value, output.timestamp)
+        return changes
+
     def _source(self) -> Source:
-        self._records += 1
-        return Source(topics.FORECAST_EVENTS, 0, 0, self._records, 0)
+        return Source(topics.FORECAST_EVENTS, 0, 0, len(self._log), 0)
 
 
 def live(

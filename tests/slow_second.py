@@ -22,14 +22,21 @@ def pooled(
     counts: Sequence[float],
     prior: float,
     least: Sequence[float] | None = None,
+    voices: Sequence[float] | None = None,
 ) -> list[float]:
-    """(R - n·r̄)/(n + k), r̄ = ΣR/Σn; of who is above r̄, the last n is at least the one given."""
-    average = math.fsum(regrets) / math.fsum(counts) if any(counts) else 0.0
+    """(R - n·r̄)/(n + k), r̄ = ΣR/Σn by voices; of who is above r̄, the last n is at least the one given."""
+    total = total_of(counts, voices)
+    average = total_of(regrets, voices) / total if total else 0.0
     found = []
     for regret, n, at_least in zip(regrets, counts, least or counts, strict=True):
         above = regret - n * average
         found.append(above / ((max(n, at_least) if above > 0.0 else n) + prior))
     return found
+
+
+def total_of(amounts: Sequence[float], voices: Sequence[float] | None) -> float:
+    """Each by its part of a voice."""
+    return math.fsum(one * voice for one, voice in zip(amounts, voices or [1.0] * len(amounts), strict=True))
 
 
 class SecondKnown(Known):
@@ -170,6 +177,13 @@ class SecondSlowFeed(SlowFeed):
             own = own if any(own[e] for e in some) else {e: float(e in some) for e in experts}
         return [own[e] / math.fsum(own[e] for e in experts) for e in experts]
 
+    def voices(self, experts: Sequence[str]) -> list[float]:
+        """A group has one voice in what is average; the weightless have none, unless nobody else is there."""
+        if all(e in self.weightless for e in experts):
+            return [1.0] * len(experts)
+        size = {e: len(unit) for unit in self.units(experts) for e in unit}
+        return [0.0 if e in self.weightless else 1.0 / size[e] for e in experts]
+
     def published(self, experts: Sequence[str]) -> list[float]:
         return self.shared(super().published(experts), experts)
 
@@ -193,10 +207,11 @@ class SecondSlowFeed(SlowFeed):
         by_outcomes = [self.sum("RH", e) for e in experts]
         both = [regret + 2.0 * more for regret, more in zip(by_answers, by_outcomes, strict=True)]
         counts = [n + 4.0 * m for n, m in zip(answers, resolved, strict=True)]
-        mean = math.fsum(answers) / len(experts)
+        voices = self.voices(experts)
+        mean = total_of(answers, voices) / math.fsum(voices)
         least = [mean + 4.0 * m for m in resolved]
-        own = softmax([peer * regret for regret in pooled(both, counts, 40.0, least)])
-        slow = softmax([truth * regret for regret in pooled(by_outcomes, resolved, 10.0)])
+        own = softmax([peer * regret for regret in pooled(both, counts, 40.0, least, voices)])
+        slow = softmax([truth * regret for regret in pooled(by_outcomes, resolved, 10.0, voices=voices)])
         return [uniform, [even / len(experts) + (1.0 - even) * w for w in own], slow, fast]
 
     def shares(self, priors: Sequence[float] = PRIORS) -> list[float]:

@@ -132,6 +132,26 @@ class HandedOver(FeedLogRecord, frozen=True, kw_only=True, tag="handed-over"):
     move: Place
 
 
+class NamedBlock(msgspec.Struct, frozen=True, kw_only=True):
+    """Experts who say the same, by first ids. The numbers are those of a group in ``weights``."""
+
+    experts: list[str]
+    agreement: float
+    expected: float
+    questions: Place
+
+
+class BlockNamed(FeedLogRecord, frozen=True, kw_only=True, tag="block-named"):
+    """Experts of the feed were found to say the same when it had so many ``questions``.
+
+    The feed is rebuilt, and holds each block together from its first question to that one. A feed writes the record
+    itself, at most once in 200 questions; each holds all blocks of its moment.
+    """
+
+    questions: Place
+    blocks: list[NamedBlock]
+
+
 class ExpertChanged(FeedLogRecord, frozen=True, kw_only=True, tag="expert"):
     """From here on: the expert's team, whether it is excluded, what it is called, whether it asked to be forgotten.
 
@@ -185,6 +205,7 @@ AnyFeedLogRecord = (
     | QuestionMoved
     | QuestionArrived
     | HandedOver
+    | BlockNamed
     | ExpertChanged
     | FeedChanged
     | FeedImported

@@ -18,16 +18,51 @@ MOST_GROUPS = 200
 """More are not kept: they stand in the head of their partition, which is one record."""
 
 
-def check_alarms(feed: Feed) -> None:
-    """Look through the last questions, if enough new ones have come since they were looked through last."""
+NAME_EVERY = 200
+"""Questions of a feed in which the log is told of blocks once at most: each time the feed is rebuilt."""
+
+GROWS_BY = 4
+"""And the feed is larger by a quarter: so all these rebuilds together read no more than a few times the log."""
+
+MOST_NAMED = 1_000
+"""Members of the blocks that the log is told of: more would make its record too large."""
+
+
+def check_alarms(feed: Feed) -> list[Group]:
+    """Look through the last questions, if enough new ones have come since they were looked through last.
+
+    Returns
+    -------
+    list of Group
+        Blocks that the log is to be told of, all of the feed; empty if nobody is in one who was not before.
+    """
     path_state = feed.path_state
     if path_state.ordinals - path_state.checked < CHECK_EVERY:
-        return
+        return []
     path_state.checked = path_state.ordinals
     look = _look(feed)
     path_state.drift = look_for_drift(look, path_state.drift)
     path_state.groups = _groups(feed, look.window)
     feed.hold_groups()
+    return blocks_to_name(feed) if feed.names_blocks else []
+
+
+def blocks_to_name(feed: Feed) -> list[Group]:
+    """Those that a look has found, if somebody is in one who is in none that the log names, and it is time."""
+    path_state = feed.path_state
+    least = max(NAME_EVERY, path_state.named_at // GROWS_BY)
+    if path_state.named_at and path_state.checked < path_state.named_at + least:
+        return []
+    blocks, n_members = list[Group](), 0
+    for group in sorted(path_state.groups, key=lambda one: -len(one.experts)):
+        n_members += len(group.experts)
+        if group.kind == "copies" and n_members <= MOST_NAMED:
+            blocks.append(group)
+    known = {expert for block in path_state.blocks for expert in block.experts}
+    if known.issuperset(expert for block in blocks for expert in block.experts):
+        return []
+    path_state.named_at = path_state.checked
+    return blocks
 
 
 def _groups(feed: Feed, window: Window) -> list[Group]:
@@ -41,7 +76,10 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     turn = path_state.checked // CHECK_EVERY
     before = [expert for group in known["follower"] for expert in group.experts]
     repeaters = look_for_repeaters(window, before) if feed.method.finds_repeaters else []
-    copies = look_for_copies(without(window, repeaters), known["copies"], teams, turn, blocks=feed.method.finds_blocks)
+    given = path_state.blocks if path_state.checked <= path_state.held_until else []
+    copies = look_for_copies(
+        without(window, repeaters), known["copies"], teams, turn, given, blocks=feed.method.finds_blocks
+    )
     return largest([*copies, *look_for_followers(window, before, copies, repeaters)])
 
 

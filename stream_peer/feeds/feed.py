@@ -4,12 +4,13 @@ The sums are what the questions of the ledger and those before them added; the m
 is read off a feed is in ``reading``.
 """
 
-from collections.abc import Generator, Iterator, Mapping, Sequence
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
 import msgspec
 
+from stream_peer.events.feed_log import NamedBlock
 from stream_peer.events.outputs import TrustState
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.drift import Drift
@@ -63,6 +64,8 @@ class PathState(msgspec.Struct, array_like=True):
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
     ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
     ``peer_prior``, ``peer_stretch``: how much the agreement of experts counts, see ``PeerTrust``.
+    ``blocks``: experts who say the same, as the log names them, held together until ``held_until`` questions were taken
+    in; ``named_at``: how many had been when blocks were last given to the log.
     """
 
     revision: int = -1
@@ -83,6 +86,9 @@ class PathState(msgspec.Struct, array_like=True):
     acknowledged: TrustState | None = None
     peer_prior: float = 0.0
     peer_stretch: float = 0.0
+    blocks: list[Group] = []
+    held_until: int = 0
+    named_at: int = 0
 
     @property
     def peer_trust(self) -> PeerTrust:
@@ -93,6 +99,7 @@ class PathState(msgspec.Struct, array_like=True):
         """Say what comes under the revisions of ``before``, which the same records made another way."""
         self.revision, self.at, self.base = before.revision, before.at, before.base
         self.lost, self.imported = before.lost, before.imported
+        self.named_at = max(before.named_at, self.held_until)
         self.trusted(self.trust, before.acknowledged)
 
     def trusted(self, trust: TrustState, acknowledged: TrustState | None) -> None:
@@ -211,6 +218,45 @@ class Feed:
             [group.experts for group in groups if group not in weightless],
             [expert for group in weightless for expert in group.experts],
         )
+
+    # --- blocks ---
+
+    @property
+    def names_blocks(self) -> bool:
+        """Whether the log is told of experts who say the same. What was scored elsewhere cannot be rebuilt from it."""
+        return self.method.finds_blocks and self.method.guards and self.path_state.imported is None
+
+    def as_named(self, groups: Iterable[Group]) -> list[NamedBlock]:
+        """Groups as the log names them, without erased experts."""
+        roster, found = self.roster, list[NamedBlock]()
+        for group in groups:
+            ids = [roster.experts[place] for place in group.experts]
+            left = [expert for expert in ids if not roster.is_erased(expert)]
+            if len(left) > 1:
+                agreement, expected, questions = group.agreement, group.expected, group.questions
+                found.append(NamedBlock(experts=left, agreement=agreement, expected=expected, questions=questions))
+        return found
+
+    def hold_blocks(self, blocks: Iterable[NamedBlock], until: int) -> bool:
+        """Take up blocks of the log, without unknown experts. Returns whether they are others than before."""
+        found = list[Group]()
+        for block in blocks:
+            places = sorted(place for expert in block.experts if (place := self.roster.place(expert)) is not None)
+            if len(places) > 1:
+                found.append(Group(places, "copies", block.agreement, block.expected, block.questions))
+        path_state = self.path_state
+        if not found or found == path_state.blocks:
+            return False
+        path_state.blocks, path_state.held_until = found, until
+        path_state.named_at = max(path_state.named_at, until)
+        return True
+
+    def begin_with_blocks(self, blocks: Sequence[NamedBlock], until: int) -> None:
+        """In a rebuild: hold together from the first question on whom the log names later."""
+        self.places([expert for block in blocks for expert in block.experts])
+        if self.method.finds_blocks and self.hold_blocks(blocks, until):
+            self.path_state.groups = self.path_state.blocks
+            self.hold_groups()
 
     # --- questions ---
 

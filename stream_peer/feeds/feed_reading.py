@@ -65,7 +65,8 @@ def groups_of(feed: Feed) -> Sequence[Group]:
 
 def weights_of(feed: Feed, reading: Reading, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
     """Weights of some experts, whose columns are given."""
-    basis = Basis(experts, columns, reading.all_rates, seen, feed.settings.mixer, feed.method)
+    groups = feed.roster.held_groups(experts)
+    basis = Basis(experts, columns, reading.all_rates, seen, feed.settings.mixer, feed.method, groups)
     return expert_weights(basis, feed.learner_path)
 
 
@@ -80,6 +81,7 @@ def scoring_inputs(
     needed = feed.method.draws
     medians = own_medians(reading.histograms(experts)) if reading.rule else None
     mixing, (coin, ticket, block) = reading.mixing, draws.of_round(question_id, boundary)
+    groups = roster.held_groups(experts)
     return ScoringInputs(
         weights=weights_of(feed, reading, experts, columns, seen),
         mixing=mixing,
@@ -97,8 +99,8 @@ def scoring_inputs(
         n_experts=seen.experts,
         gaps=seen.gaps,
         teams=roster.team_numbers(experts),
-        groups=roster.held_groups(experts),
+        groups=groups,
         block=block,
         shrink=path_state.shrink,
-        shadows=feed.shadows.read(reading.feed_sums, columns, mixing, path_state.peer_trust),
+        shadows=feed.shadows.read(reading.feed_sums, columns, mixing, path_state.peer_trust, groups),
     )

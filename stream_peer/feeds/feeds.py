@@ -1,13 +1,13 @@
 """The feeds of one partition: which there are, what controls and settings do to them, and what must be rebuilt."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
 
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.feed_log import ExpertChanged
+from stream_peer.events.feed_log import BlockNamed, ExpertChanged, NamedBlock
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarm_checks import check_alarms
@@ -31,12 +31,23 @@ from stream_peer.settings.feed.model import MEANING, FeedSettings
 class RebuildPins(NamedTuple):
     """What of a feed is fixed during a rebuild: the settings that change meaning, and the digests of erased experts.
 
-    ``before``: the feed as it was, whose scored forecasts stay as they were published.
+    ``before``: the feed as it was, whose scored forecasts stay as they were published. ``blocks``: experts who are held
+    together from the first question on, until ``held_until`` were taken in.
     """
 
     meaning: Mapping[str, Any]
     erased: frozenset[bytes]
     before: Feed
+    blocks: Sequence[NamedBlock]
+    held_until: int
+
+
+class Naming(NamedTuple):
+    """Blocks of a feed that its log is to be told of, and how many questions it had."""
+
+    feed: str
+    questions: int
+    blocks: Sequence[NamedBlock]
 
 
 def _meaning(settings: FeedSettings) -> Mapping[str, Any]:
@@ -73,6 +84,8 @@ class Feeds:
         Feeds that were deleted.
     deletions : Deletions
         When.
+    namings : list of Naming
+        What logs are to be told.
     """
 
     def __init__(
@@ -90,6 +103,7 @@ class Feeds:
         self.base = 0
         self.ended: dict[str, Ended] = {}
         self.deletions = Deletions()
+        self.namings: list[Naming] = []
         self._secret = secret
         self._pins = pins
         self._method_of = method_of
@@ -100,9 +114,15 @@ class Feeds:
         if feed is None:
             feed = self.by_name[name] = Feed(name, self._settings(name), self.book.hash, self._secret, self._method_of)
             feed.path_state.base = max(self.base, self.ended.get(name, Ended()).base)
-            if name in self._pins:
-                feed.roster.erased.update(self._pins[name].erased)
+            self._pin(feed)
         return feed
+
+    def _pin(self, feed: Feed) -> None:
+        """In a rebuild: let a feed that begins know what is fixed of it."""
+        pins = self._pins.get(feed.name)
+        if pins is not None:
+            feed.roster.erased.update(pins.erased)
+            feed.begin_with_blocks(pins.blocks, pins.held_until)
 
     def _settings(self, name: str) -> FeedSettings:
         settings, feed = self.book.of(name), self.by_name.get(name)
@@ -153,7 +173,8 @@ class Feeds:
             feed.learner_path.put_in(entry, len(feed.roster))
         entry.touched = record.timestamp
         feed.path_state.ordinals = feed.ledger.ordinals
-        check_alarms(feed)
+        if blocks := check_alarms(feed):
+            self.namings.append(Naming(feed.name, feed.path_state.named_at, feed.as_named(blocks)))
         feed.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)
         reading = self.changed(feed, record)
@@ -264,6 +285,15 @@ class Feeds:
         self.changed(feed, record)
         return gone
 
+    def name_blocks(self, event: BlockNamed, record: Record) -> None:
+        """The log names experts who say the same: the feed must be rebuilt, unless it is built with them already."""
+        feed, pins = self.by_name.get(event.feed), self._pins.get(event.feed)
+        is_earlier = pins is not None and event.questions <= pins.held_until
+        if feed is None or is_earlier or not feed.names_blocks or not feed.hold_blocks(event.blocks, event.questions):
+            return
+        self.due.add(feed.name)
+        self.changed(feed, record)
+
     def reset(self, name: str, record: Record) -> None:
         """New sums from here on."""
         feed = self.by_name.get(name)
@@ -271,6 +301,7 @@ class Feeds:
             self.store.leave_all(feed)
             feed.reset()
             feed.adopt(self._settings(name), self.book.hash)  # a former import kept its own, which is no more
+            self._pin(feed)
             if not any(map(feed.roster.is_erased, feed.roster.experts)):  # else they have places still
                 self.due.discard(name)
             self.changed(feed, record)
@@ -295,7 +326,14 @@ class Feeds:
         """What is fixed during a rebuild of the feeds that need it."""
         feeds = ((name, self.by_name[name]) for name in sorted(self.due))
         return {
-            name: RebuildPins(_meaning(self.book.of(name)), frozenset(feed.roster.erased), feed) for name, feed in feeds
+            name: RebuildPins(
+                _meaning(self.book.of(name)),
+                frozenset(feed.roster.erased),
+                feed,
+                feed.as_named(feed.path_state.blocks),
+                feed.path_state.held_until,
+            )
+            for name, feed in feeds
         }
 
     def carry_over(self, feed: Feed, question_id: str, entry: Entry) -> None:
@@ -323,7 +361,8 @@ class Feeds:
             self.by_name[name] = after
             self.store.touch_all(after)
             self.publisher.changed(after)
-            self.due.discard(name)
+            if name not in rebuilt.due:  # else the log names blocks that it was not built with
+                self.due.discard(name)
             pairs.append((before, after))
         return pairs
 

@@ -5,8 +5,9 @@ known of a question (its evidence) can be replaced at will. A question's contrib
 facts or evidence change, and it is put in again.
 
 Where feeds cannot be corrected in place, an empty fold takes the log from its start and replaces them. It gives what
-the log gives if its newest settings had been in force from the start and erased experts had never been there, so a
-rebuild may be interrupted and begun again. Scored forecasts alone stay as they were published.
+the log gives if its newest settings had been in force from the start, erased experts had never been there, and the
+blocks that it names had been known, so a rebuild may be interrupted and begun again. Scored forecasts alone stay as
+they were published.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Set
@@ -18,6 +19,7 @@ import numpy as np
 from stream_peer.errors import RejectedEvent, SettingsError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
+    BlockNamed,
     ExpertChanged,
     FeedChanged,
     FeedImported,
@@ -164,6 +166,7 @@ class FeedFold:
             QuestionMoved: self._on_moved,
             QuestionArrived: self._on_arrived,
             HandedOver: self._on_handed_over,
+            BlockNamed: self._on_block_named,
             SettingsChanged: self._on_settings,
             ExpertChanged: self._on_expert,
             FeedChanged: self._on_feed,
@@ -200,6 +203,9 @@ class FeedFold:
             refused = bare(record) if rejection.reason == Reason.FORGOTTEN else record
             refuse(refused, self._topic, self._partition, rejection, effects)
             return changes
+        for feed, questions, blocks in self.feeds.namings:
+            self.hand_overs.name_blocks(feed, questions, blocks, self._revision(record), record.timestamp)
+        self.feeds.namings.clear()
         if change is not None and self._is_published(change):
             changes.append(change)
         return changes
@@ -353,6 +359,9 @@ class FeedFold:
     def _on_handed_over(self, event: HandedOver, record: Record, _effects: Effects) -> Change | None:
         is_published = self.hand_overs.take_over(event, self._revision(record), record.timestamp)
         return self._taken_over(event.feed, event.question_id, record) if is_published else None
+
+    def _on_block_named(self, event: BlockNamed, record: Record, _effects: Effects) -> None:
+        self.feeds.name_blocks(event, record)
 
     def _taken_over(self, name: str, question_id: str, record: Record) -> Change | None:
         """A feed publishes a question from here on: what it knows of it, be it that it has no round."""

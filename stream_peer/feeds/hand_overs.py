@@ -6,14 +6,24 @@ publishes them once it has been handed over. Moves of a question are numbered fr
 
 A hand-over is written only when the durable state covers the move: a restart repeats outputs that the durable state
 does not cover, and none of them may come behind those of the new feed. What waits for that is part of the state.
+
+A feed writes its blocks of experts who say the same to its log in the same way.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import msgspec
 
 from stream_peer.events import topics
-from stream_peer.events.feed_log import HandedOver, QuestionArrived, QuestionMoved, Source, encode_feed_log
+from stream_peer.events.feed_log import (
+    BlockNamed,
+    HandedOver,
+    NamedBlock,
+    QuestionArrived,
+    QuestionMoved,
+    Source,
+    encode_feed_log,
+)
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.feeds.deletions import LONGEST_WAIT
 from stream_peer.log.pieces import cut, join_chunks
@@ -59,9 +69,9 @@ class Holding(msgspec.Struct, array_like=True):
 
 
 class _Kept(msgspec.Struct, array_like=True):
-    """A hand-over that is to be written."""
+    """A record of a feed that is to be written: a hand-over, or its blocks."""
 
-    record: HandedOver
+    record: HandedOver | BlockNamed
     at: Milliseconds
 
 
@@ -71,7 +81,7 @@ _decode_kept = msgspec.msgpack.Decoder(_Kept).decode
 
 
 class HandOvers:
-    """The questions of a partition of the feed-log that moved, and the hand-overs that are to be written.
+    """The questions of a partition of the feed-log that moved, and the records of its feeds that are to be written.
 
     Parameters
     ----------
@@ -166,8 +176,14 @@ class HandOvers:
                     yield place
         self._earliest = min(self._waiting.values(), default=NEVER)
 
+    def name_blocks(
+        self, feed: str, questions: int, blocks: Sequence[NamedBlock], revision: int, at: Milliseconds
+    ) -> None:
+        """A feed has found experts who say the same."""
+        self._keep(BlockNamed(src=self._source(revision), feed=feed, questions=questions, blocks=list(blocks)), at)
+
     def due(self) -> list[Output]:
-        """The hand-overs to write once the durable state covers them."""
+        """The records to write once the durable state covers them."""
         return [
             Output(topics.FEED_LOG, kept.record.feed.encode(), encode_feed_log(kept.record), kept.at)
             for _, kept in sorted(self._kept.items())
@@ -203,12 +219,19 @@ class HandOvers:
         for move, (to, came) in sorted(holding.leaving.items()):
             if came <= holding.handed:
                 del holding.leaving[move]
-                number = self._last = (revision, self._last[1] + 1 if self._last[0] == revision else 0)
-                # Revisions go on to grow when the topic is recreated, as offsets do not.
-                source = Source(topics.FEED_LOG, self._partition, 0, *number)
-                record = HandedOver(src=source, feed=to, question_id=place[1], move=move)
-                self._kept[number] = _Kept(record, at)
-                self._changed.add(number)
+                source = self._source(revision)
+                self._keep(HandedOver(src=source, feed=to, question_id=place[1], move=move), at)
+
+    def _source(self, revision: int) -> Source:
+        """Of the next record that the record of a revision causes."""
+        number = self._last = (revision, self._last[1] + 1 if self._last[0] == revision else 0)
+        # Revisions go on to grow when the topic is recreated, as offsets do not.
+        return Source(topics.FEED_LOG, self._partition, 0, *number)
+
+    def _keep(self, record: HandedOver | BlockNamed, at: Milliseconds) -> None:
+        number = record.src.position
+        self._kept[number] = _Kept(record, at)
+        self._changed.add(number)
 
     def _wait(self, place: Place, since: Milliseconds) -> None:
         self._waiting[place] = since

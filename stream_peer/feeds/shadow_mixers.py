@@ -151,7 +151,12 @@ class Shadows:
         )
 
     def read(
-        self, feed_sums: Sequence[int], columns: FloatArray, live: Mixing, peer_trust: PeerTrust
+        self,
+        feed_sums: Sequence[int],
+        columns: FloatArray,
+        live: Mixing,
+        peer_trust: PeerTrust,
+        groups: Groups | None = None,
     ) -> ShadowReading | None:
         """What the shadows say of a round; None if there are no shadows.
 
@@ -165,6 +170,8 @@ class Shadows:
             What the live mixers go by.
         peer_trust : PeerTrust
             How much the agreement of experts counts.
+        groups : Groups, optional
+            Each has one voice in what is average.
         """
         if not self.settings:
             return None
@@ -172,7 +179,10 @@ class Shadows:
         if len(self._mixers.coefficients):
             compared, scored = columns[EXPERT.span("compared", "scored")]
             sums, own_counts = columns[EXPERT.span("mix_level", "mix_regret")], self._method.own_counts
-            weights = unchecked(mixers_side_by_side)(self._mixers, sums, scored, compared, own_counts=own_counts)
+            voices = None if groups is None else groups.voices
+            weights = unchecked(mixers_side_by_side)(
+                self._mixers, sums, scored, compared, voices, own_counts=own_counts
+            )
             weights = weights.round(DECIMALS)
         return ShadowReading(self._plans, weights, self._mixings(feed_sums, live, peer_trust))
 

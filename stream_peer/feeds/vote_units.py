@@ -48,6 +48,24 @@ class Groups(NamedTuple):
         """Those of some of the experts."""
         return Groups(self.numbers[places], self.weightless[places])
 
+    @property
+    def voices(self) -> FloatArray | None:
+        """How much of a voice each has: a group of k has one, 1/k a member; the weightless have none.
+
+        None if nobody else is there than the weightless.
+
+        Examples
+        --------
+        >>> Groups.of([[0, 1]], 4, weightless=[3]).voices.tolist()
+        [0.5, 0.5, 1.0, 0.0]
+        """
+        if bool(self.weightless.all()):
+            return None
+        number, n_units = team_numbers(self.numbers)
+        voices: FloatArray = 1.0 / np.bincount(number, minlength=n_units)[number]
+        voices[self.weightless] = 0.0
+        return voices
+
     def widened(self, more: int) -> "Groups":
         """With so many more experts, who are in no group."""
         return Groups(np.pad(self.numbers, (0, more), constant_values=NONE), np.pad(self.weightless, (0, more)))

@@ -36,6 +36,7 @@ from stream_peer.numerics.arguments import (
     Fields,
     FloatArray,
     Numbers,
+    Optional,
     checked,
 )
 
@@ -124,7 +125,14 @@ TRUTH_PRIOR = 10.0
 
 
 def peer_mixer_logs(
-    sums: FloatArray, counts: FloatArray, resolved: FloatArray, *, nominal: float, rate: float, own_counts: bool
+    sums: FloatArray,
+    counts: FloatArray,
+    resolved: FloatArray,
+    voices: FloatArray | None = None,
+    *,
+    nominal: float,
+    rate: float,
+    own_counts: bool,
 ) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from reference answers, before their uniform share.
 
@@ -133,13 +141,13 @@ def peer_mixer_logs(
     scale. n̄ is the mean count of those present; 40 questions without regret are put before. The error rate η is
     nominal on purpose: estimated ones mix worse. ``sums`` are (4, n): ``mix_level`` to ``mix_regret``.
 
-    ``own_counts``: each expert's own numbers count, by `pooled_regrets`, and outcomes as well: each as four more
-    reference answers, its regret double. Else nothing is read of outcomes.
+    ``own_counts``: each expert's own numbers count, by `pooled_regrets` with these ``voices``, and outcomes as well:
+    each as four more reference answers, its regret double. Else nothing is read of outcomes.
     """
     level, slope, answer, mix_regret = sums
     regrets: FloatArray = (1.0 - 2.0 * nominal) * level + nominal * slope - answer
     if own_counts:
-        return rate * _pooled_peers(regrets, counts, mix_regret, resolved)
+        return rate * _pooled_peers(regrets, counts, mix_regret, resolved, voices)
     return rate / (_mean_count(counts) + PEER_PRIOR) * regrets
 
 
@@ -147,19 +155,32 @@ _OF_OUTCOME, _ANSWERS_OF_OUTCOME = 2.0, 4.0
 """How much a regret by an outcome is of one by a reference answer, and as how many more answers it counts."""
 
 
-def _pooled_peers(regrets: FloatArray, counts: FloatArray, mix_regret: FloatArray, resolved: FloatArray) -> FloatArray:
+def _pooled_peers(
+    regrets: FloatArray, counts: FloatArray, mix_regret: FloatArray, resolved: FloatArray, voices: FloatArray | None
+) -> FloatArray:
     """Pooled regrets of reference answers and outcomes together.
 
     For who is above the average, the mean number of answers n̄ takes the place of a smaller own one: so to stay away
     from hard questions earns nothing, and what was earned fades while others answer.
     """
     by_outcomes = _ANSWERS_OF_OUTCOME * resolved
-    earning = np.maximum(counts, np.add.reduce(counts, axis=-1, keepdims=True) / counts.shape[-1]) + by_outcomes
-    return pooled_regrets(regrets + _OF_OUTCOME * mix_regret, counts + by_outcomes, PEER_PRIOR, earning)
+    n_voices = counts.shape[-1] if voices is None else float(np.add.reduce(voices)) or 1.0
+    earning = np.maximum(counts, _total(counts, voices) / n_voices) + by_outcomes
+    return pooled_regrets(regrets + _OF_OUTCOME * mix_regret, counts + by_outcomes, PEER_PRIOR, earning, voices)
+
+
+def _total(amounts: FloatArray, voices: FloatArray | None) -> FloatArray:
+    """The sum over those present, each by its part of a voice."""
+    total: FloatArray = np.add.reduce(amounts if voices is None else voices * amounts, axis=-1, keepdims=True)
+    return total
 
 
 def pooled_regrets(
-    regrets: FloatArray, counts: FloatArray, prior: float, earning: FloatArray | None = None
+    regrets: FloatArray,
+    counts: FloatArray,
+    prior: float,
+    earning: FloatArray | None = None,
+    voices: FloatArray | None = None,
 ) -> FloatArray:
     """Regrets a question above the average of all present, r̄ = ΣR/Σn, shrunk by k questions of an average expert.
 
@@ -175,9 +196,12 @@ def pooled_regrets(
         k > 0, so many questions of an average expert.
     earning : (..., n) float64, optional
         What n_i + k has in place of n_i where the regret is above the average.
+    voices : (n,) float64, optional
+        How much each counts in the sums of the average: who shares one voice with k others counts 1/(k + 1), so that no
+        group moves the average further than one expert does. Without them everybody counts 1.
     """
-    answered = np.add.reduce(counts, axis=-1, keepdims=True)
-    average = np.add.reduce(regrets, axis=-1, keepdims=True) / np.where(answered > 0.0, answered, 1.0)
+    answered = _total(counts, voices)
+    average = _total(regrets, voices) / np.where(answered > 0.0, answered, 1.0)
     above: FloatArray = regrets - average * counts
     shrunk: FloatArray = above / ((counts if earning is None else np.where(above > 0.0, earning, counts)) + prior)
     return shrunk
@@ -188,16 +212,18 @@ def with_uniform_share(weights: FloatArray, uniform_share: float) -> FloatArray:
     return uniform_share / weights.size + (1.0 - uniform_share) * weights
 
 
-def truth_slow_logs(mix_regret: FloatArray, resolved: FloatArray, *, rate: float, own_counts: bool) -> FloatArray:
+def truth_slow_logs(
+    mix_regret: FloatArray, resolved: FloatArray, voices: FloatArray | None = None, *, rate: float, own_counts: bool
+) -> FloatArray:
     """Logarithms, unscaled, of the mixing weights from outcomes, by how each expert did against the plain mean.
 
     ``rate·mix_regret/(m̄+10)``, m̄ the mean number of resolved questions of those present; ten without regret are put
     before. The fast mixer is AdaNormalHedge on ``fast_regret`` and ``fast_absolute``: it competes with the best
     combination at its own forecast, and so goes on learning where the combination that it has reached errs, which the
-    plain mean says nothing of. ``own_counts``: by `pooled_regrets`.
+    plain mean says nothing of. ``own_counts``: by `pooled_regrets` with these ``voices``.
     """
     if own_counts:
-        return rate * pooled_regrets(mix_regret, resolved, TRUTH_PRIOR)
+        return rate * pooled_regrets(mix_regret, resolved, TRUTH_PRIOR, voices=voices)
     return rate / (_mean_count(resolved) + TRUTH_PRIOR) * mix_regret
 
 
@@ -248,10 +274,17 @@ def _check_anybody(sums: FloatArray, **_: object) -> None:
     sums=Numbers("4 n"),
     scored=_COUNTS,
     compared=_COUNTS,
+    voices=Optional(Numbers("n", low=0.0)),
     own_counts=Numbers(kind=np.bool_),
 )
 def mixers_side_by_side(
-    mixers: SideBySide, sums: FloatArray, scored: FloatArray, compared: FloatArray, *, own_counts: bool = True
+    mixers: SideBySide,
+    sums: FloatArray,
+    scored: FloatArray,
+    compared: FloatArray,
+    voices: FloatArray | None = None,
+    *,
+    own_counts: bool = True,
 ) -> FloatArray:
     """Mixing weights from reference answers, without the uniform share, and from outcomes, under several settings.
 
@@ -265,6 +298,8 @@ def mixers_side_by_side(
         Those four columns of the n ≥ 1 experts present.
     scored, compared : (n,) float64
         How many questions without outcome, and how many resolved ones, each of them answered.
+    voices : (n,) float64, optional
+        Of `pooled_regrets`.
     own_counts : bool
         Whether each expert's own numbers count instead of the means: then regrets are those of `pooled_regrets`.
 
@@ -285,8 +320,9 @@ def mixers_side_by_side(
     weights: FloatArray
     if own_counts:
         of_answers, rates = mixers.coefficients[:, :3] @ sums[:3], -mixers.coefficients[:, 2:3]
-        peers = _pooled_peers(of_answers, compared + scored, rates * sums[3], compared)
-        weights = peers + mixers.coefficients[:, 3:] * pooled_regrets(sums[3], compared, TRUTH_PRIOR)
+        peers = _pooled_peers(of_answers, compared + scored, rates * sums[3], compared, voices)
+        slow = pooled_regrets(sums[3], compared, TRUTH_PRIOR, voices=voices)
+        weights = peers + mixers.coefficients[:, 3:] * slow
     else:
         n_open, n_resolved = np.add.reduce(scored), np.add.reduce(compared)
         answered, resolved = float(n_resolved + n_open) / scored.size, float(n_resolved) / scored.size

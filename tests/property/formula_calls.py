@@ -217,6 +217,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
         "sums": np.stack((SOME, SOME, SOME, SOME)),
         "scored": COUNTS,
         "compared": COUNTS,
+        "voices": ABSOLUTE,
         "own_counts": True,
     },
     "neighbourly_order": {"similarity": np.array([[1.0, 0.2, 0.1], [0.2, 1.0, 0.4], [0.1, 0.4, 1.0]])},

@@ -37,16 +37,23 @@ class Group(msgspec.Struct, frozen=True, array_like=True):
 
 
 def look_for_copies(
-    window: Window, known: Sequence[Group], teams: IntArray | None, turn: int, *, blocks: bool
+    window: Window,
+    known: Sequence[Group],
+    teams: IntArray | None,
+    turn: int,
+    given: Sequence[Group] = (),
+    *,
+    blocks: bool,
 ) -> list[Group]:
     """Groups of experts who agree far more than their error rates allow, see `find_copies` and `find_blocks`.
 
-    ``blocks``: whether the latter are looked for, too.
+    ``blocks``: whether the latter are looked for, too. ``given``: groups that the log names, which go on in any case.
     """
     before = [group.experts for group in known]
     found = unchecked(find_copies)(window.votes, before, teams, turn)
     if blocks:
-        found = _joined([*unchecked(find_blocks)(window.votes, before, teams, turn), *found])
+        as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
+        found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn), *found])
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
 
 

@@ -180,16 +180,21 @@ def selection_weights(columns: FloatArray, rates: Sequence[Rates], seen: Extent,
 
 
 def read_weights(
-    columns: FloatArray, rates: Sequence[Rates], seen: Extent, mixer: MixerSettings, method: Method
+    columns: FloatArray,
+    rates: Sequence[Rates],
+    seen: Extent,
+    mixer: MixerSettings,
+    method: Method,
+    groups: Groups | None = None,
 ) -> ExpertWeights:
     """Weights of the experts whose columns are given, priced at the newest rates.
 
-    ``rates``: of the vote rules that are used, that in force first.
+    ``rates``: of the vote rules that are used, that in force first. ``groups``: each has one voice in what is average.
     """
     if not method.mixes:
         select = selection_weights(columns, rates, seen, method).round(DECIMALS)
         return ExpertWeights(select, select, *_uniform(columns.shape[1]))
-    weights = _softmax(_log_weights(columns, rates, mixer, own_counts=method.own_counts))
+    weights = _softmax(_log_weights(columns, rates, mixer, groups, own_counts=method.own_counts))
     if method.select is not None:
         weights[0] = selection_weights(columns, rates, seen, method)
     if mixer.uniform_share:
@@ -205,14 +210,17 @@ def _uniform(n_experts: int) -> tuple[FloatArray, FloatArray]:
     return alike, alike
 
 
-def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings, *, own_counts: bool) -> FloatArray:
+def _log_weights(
+    columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettings, groups: Groups | None, *, own_counts: bool
+) -> FloatArray:
     """Logarithms, unscaled, of the default weights: ``select``, ``peer``, and with outcomes of the truth mixers."""
     regrets, absolute = selection_sums(columns, rates, _loss_range(rates))
-    compared = columns[_COMPARED]
+    compared, voices = columns[_COMPARED], None if groups is None else groups.voices
     peer = peer_mixer_logs(
         columns[EXPERT.span("mix_level", "mix_regret")],
         columns[_SCORED] + compared,
         compared,
+        voices,
         nominal=mixer.nominal_error_rate,
         rate=mixer.peer_rate,
         own_counts=own_counts,
@@ -228,7 +236,7 @@ def _log_weights(columns: FloatArray, rates: Sequence[Rates], mixer: MixerSettin
     logs = np.empty((4, n_experts))
     logs[0::3] = _ada_normal_hedge_logs(hedged[0], hedged[1])
     logs[1] = peer
-    logs[2] = truth_slow_logs(columns[_MIX_REGRET], compared, rate=mixer.truth_rate, own_counts=own_counts)
+    logs[2] = truth_slow_logs(columns[_MIX_REGRET], compared, voices, rate=mixer.truth_rate, own_counts=own_counts)
     return logs
 
 
@@ -357,6 +365,8 @@ class Basis(msgspec.Struct, frozen=True, gc=False, eq=False):
     seen : Extent
     mixer : MixerSettings
     method : Method
+    groups : Groups, optional
+        Each has one voice in what is average.
     """
 
     experts: IndexArray
@@ -365,11 +375,12 @@ class Basis(msgspec.Struct, frozen=True, gc=False, eq=False):
     seen: Extent
     mixer: MixerSettings
     method: Method
+    groups: Groups | None = None
 
 
 def expert_weights(basis: Basis, path: Path | None) -> ExpertWeights:
     """The learners' weights: read off the sums, or off the path of one that has a path."""
-    weights = read_weights(basis.columns, basis.rates, basis.seen, basis.mixer, basis.method)
+    weights = read_weights(basis.columns, basis.rates, basis.seen, basis.mixer, basis.method, basis.groups)
     return weights if path is None else path.weights(weights, basis)
 
 

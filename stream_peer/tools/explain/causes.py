@@ -13,6 +13,7 @@ import numpy as np
 
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
+    BlockNamed,
     ExpertChanged,
     OutcomeRevealed,
     Round,
@@ -130,9 +131,12 @@ class WeightReading(NamedTuple):
             value = float(getattr(weights, name)[position])
             yield InputOfWeight(name=f"weight_{name}", value=value, meaning=f"the expert's weight in the mixer {name}")
         scored, compared = self.columns[[EXPERT.at("scored"), EXPERT.at("compared")]][:, self.listed]
+        groups = self.listed_groups()
+        voices = None if groups is None else groups.voices
+        answered, resolved = (float(np.average(counts, weights=voices)) for counts in (scored + compared, compared))
         for name, value, meaning in (
-            ("mean_questions", float((scored + compared).mean()), "n̄: mean of scored + compared of the listed experts"),
-            ("mean_resolved", float(compared.mean()), "m̄: mean of compared of the listed experts"),
+            ("mean_questions", answered, "n̄: mean of scored + compared of the listed experts, a group counting once"),
+            ("mean_resolved", resolved, "m̄: mean of compared of the listed experts, a group counting once"),
             ("n_experts", float(len(self.listed)), "N: the listed experts; the mixer mean gives each of them 1/N"),
         ):
             yield InputOfWeight(name=name, value=value, meaning=meaning)
@@ -151,8 +155,12 @@ class WeightReading(NamedTuple):
     def learnt(self) -> ExpertWeights:
         """The learners' weights of the listed experts, at least one."""
         columns, method = self.columns[:, self.listed], self.feed.method
-        basis = Basis(self.listed, columns, self.rates, self.seen, self.mixer, method)
+        basis = Basis(self.listed, columns, self.rates, self.seen, self.mixer, method, self.listed_groups())
         return expert_weights(basis, self.path)
+
+    def listed_groups(self) -> Groups | None:
+        """The groups of the listed experts; None if no group is held together."""
+        return None if self.groups is None else self.groups.at(self.listed)
 
     def lists(self, expert: str) -> bool:
         """Whether an expert has weights."""
@@ -194,7 +202,7 @@ def _read(reading: WeightReading) -> FloatArray:
     listed = reading.listed
     if len(listed):
         weights = reading.learnt()
-        groups = None if reading.groups is None else reading.groups.at(listed)
+        groups = reading.listed_groups()
         found[:, listed] = published_weights(weights, reading.mixing, reading.net_share, reading.shrink, groups)
     return found
 
@@ -245,6 +253,8 @@ def _at_once(
         kind = "settings"
     elif isinstance(event, ExpertChanged):
         kind = "listing"
+    elif isinstance(event, BlockNamed):
+        kind = "guard"
     found = {}
     for expert in experts:
         (mix, select), (mix_now, select_now) = (

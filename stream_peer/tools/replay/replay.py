@@ -149,7 +149,9 @@ def _plan(
         options.partitions,
         options.feed_log_partitions,
         options.secret,
-        keeps_log=keeps_log or any(event.kind in CONTROLS for event in events),
+        keeps_log=keeps_log
+        or any(event.kind in CONTROLS for event in events)
+        or any(options.method_of(settings).finds_blocks for settings in (book.default, *book.feeds.values())),
         write=write,
         probes=probes,
         method_of=options.method_of,

@@ -9,6 +9,7 @@ from stream_peer.errors import FeedTransferError, RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
+    BlockNamed,
     ExpertChanged,
     FeedChanged,
     FeedImported,
@@ -157,6 +158,10 @@ class FeedSlice:
         gone = self._forgotten
         if isinstance(event, ExpertChanged):
             return None if event.expert_id in gone else event
+        if isinstance(event, BlockNamed):
+            stay = [[one for one in block.experts if one not in gone] for block in event.blocks]
+            blocks = [_replace(block, experts=ids) for block, ids in zip(event.blocks, stay, strict=True)]
+            return _replace(event, blocks=blocks)
         if not isinstance(event, Round) or gone.isdisjoint(event.experts):
             return event
         rows = zip(event.experts, event.probabilities, strict=True)

@@ -6,8 +6,10 @@ import pytest
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
+    BlockNamed,
     ExpertChanged,
     FeedChanged,
+    NamedBlock,
     OutcomeRevealed,
     Round,
     RoundWithdrawn,
@@ -40,6 +42,12 @@ RECORDS: list[AnyFeedLogRecord] = [
     OutcomeRevealed(src=SRC, feed="f", question_id="q", outcome="open"),
     ExpertChanged(src=SRC, feed="f", expert_id="e", team="t", excluded=True),
     FeedChanged(src=SRC, feed="f", reset=True),
+    BlockNamed(
+        src=SRC,
+        feed="f",
+        questions=75,
+        blocks=[NamedBlock(experts=["a", "b"], agreement=0.9, expected=0.2, questions=60)],
+    ),
     SettingsChanged(src=SRC, document={"defaults": {"grace": "1m"}}, hash="9f3c0d1e"),
 ]
 

@@ -6,7 +6,15 @@ import numpy as np
 import pytest
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.mixers import SideBySide, logit_mean, mixers_side_by_side, peer_mixer_logs, pooled_regrets
+from stream_peer.numerics.arguments import FloatArray
+from stream_peer.numerics.mixers import (
+    SideBySide,
+    logit_mean,
+    mixers_side_by_side,
+    peer_mixer_logs,
+    pooled_regrets,
+    truth_slow_logs,
+)
 from stream_peer.numerics.outer_layer import outer_weights, safety_net_step, stretch_factor, stretched
 from tests.reference.plain_formulas import peer_mixer, truth_slow
 
@@ -46,6 +54,27 @@ def test_pooled_regrets_are_those_of_own_questions_and_forty_of_an_average_exper
     np.testing.assert_array_equal(floored[:3], pooled[:3])
     assert floored[3] == pytest.approx((2.0 - 10.0 * average) / (32.5 + 40.0), rel=1e-12)
     np.testing.assert_array_equal(pooled_regrets(np.zeros(2), np.zeros(2), 40.0), np.zeros(2))
+
+
+def test_who_shares_a_voice_moves_the_average_no_further_than_one_expert_does() -> None:
+    three, five = [0, 1, 2], [0, 1, 2, 2, 2]
+    regrets, counts, known = np.array([9.0, -3.0, -60.0]), np.array([60.0, 40.0, 90.0]), np.array([5.0, 0.0, 9.0])
+    sums, voices = np.array([regrets, 0.3 * regrets, 0.1 * regrets, 0.5 * regrets]), np.array([1.0, 1.0, *[1 / 3] * 3])
+
+    def found(who: list[int], by: FloatArray | None) -> FloatArray:
+        """Of the first two: pooled regrets, the logarithms of two mixers, and the weights of both side by side."""
+        own, n, m = sums[:, who], counts[who], known[who]
+        side = mixers_side_by_side(SideBySide.of([(0.35, 24.0)], [20.0]), own, n - m, m, by)
+        parts = (
+            pooled_regrets(own[0], n, 40.0, voices=by),
+            peer_mixer_logs(own, n, m, by, nominal=0.3, rate=1.0, own_counts=True),
+            truth_slow_logs(own[3], m, by, rate=2.0, own_counts=True),
+            *(row / row[1] for row in side),
+        )
+        return np.array([part[:2] for part in parts])
+
+    np.testing.assert_allclose(found(five, voices), found(three, None), rtol=1e-12)
+    assert found(five, None)[0, 0] > 1.4 * found(three, None)[0, 0]
 
 
 def peers(regrets: list[float], counts: list[float]) -> list[float]:

@@ -20,6 +20,7 @@ from stream_peer.feeds.reading.weights import (
     shares_of,
     stretch_of,
 )
+from stream_peer.feeds.vote_units import Groups
 from stream_peer.numerics.learners import ada_normal_hedge, hedge
 from stream_peer.numerics.losses import LOG
 from stream_peer.settings.feed.model import MixerSettings
@@ -84,6 +85,19 @@ def test_weights_prefer_those_with_regret_against_them() -> None:
     assert weights.select[0] > weights.select[1] > weights.select[2] == 0.0
     assert weights.peer[0] > weights.peer[1] > weights.peer[2] > 0.0
     np.testing.assert_allclose(weights.truth_slow, 1 / 3)
+
+
+def test_weights_of_others_are_the_same_however_many_members_a_group_has() -> None:
+    columns = expert_sums(3, mix_answer=[-2.0, 0.0, 30.0], scored=[60.0, 20.0, 60.0])
+    rates, seen, method = [read_rates(agreeing(1000), 0, 0.95, METHOD)], Extent(3, 1000.0, 0.0), Method(own_counts=True)
+    clones = columns[:, [0, 1, 2, 2, 2, 2]]
+
+    one = read_weights(columns, rates, seen, MIXER, method).peer
+    free = read_weights(clones, rates, seen, MIXER, method).peer
+    held = read_weights(clones, rates, seen, MIXER, method, Groups.of([[2, 3, 4, 5]], 6)).peer
+
+    assert held[0] / held[1] == pytest.approx(one[0] / one[1], rel=1e-9)
+    assert free[0] / free[1] > 1.1 * one[0] / one[1]
 
 
 def test_truth_enters_selection_on_the_scale_of_the_reference_answers() -> None:
