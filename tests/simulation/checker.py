@@ -47,7 +47,7 @@ def problems(deployment: Deployment) -> Iterator[str]:
         end = log[-1].offset if log else -1
         yield from _state(deployment, TopicPartition(topics.FEED_LOG, partition), saids[-1].stage, end)
     for said in saids:
-        yield from _of_feed_stage(said, published, _begun_again(saids))
+        yield from _of_feed_stage(said, published, _begun_again(saids, loses=bool(deployment.lost)))
         yield from _of_deletions(deployment, said.stage, questions) if not deployment.lost else ()
     yield from _of_dead_letters(deployment, refused)
     yield from _of_losses(deployment)
@@ -100,8 +100,11 @@ def _of_question_stage(
         yield f"question partition {partition}: {len(lost)} records are not in the feed-log: {lost[0]!r}"
     if foreign := [value for value in written if value not in allowed]:
         yield f"question partition {partition}: {len(foreign)} records in the feed-log are wrong: {foreign[0]!r}"
-    end = max(whole[-1].offset if whole else -1, gone.stop - 1)
-    yield from _state(deployment, TopicPartition(topics.FORECAST_EVENTS, partition), stage, end)
+    last = whole[-1].offset if whole else -1
+    tp = TopicPartition(topics.FORECAST_EVENTS, partition)
+    # Where only the end of a transaction is gone, the group may have passed over it before.
+    passes = gone and not any(record.offset in gone for record in whole) and deployment.watch.durable(tp) == last
+    yield from _state(deployment, tp, stage, last if passes else max(last, gone.stop - 1))
 
 
 def _to_feed_log(effects: Effects) -> list[bytes | None]:
@@ -203,12 +206,13 @@ class _Said:
             self._places.setdefault(said.feed, set()).add((output.topic, output.key))
 
 
-def _begun_again(saids: Sequence[_Said]) -> set[tuple[str, bytes | None]]:
+def _begun_again(saids: Sequence[_Said], *, loses: bool) -> set[tuple[str, bytes | None]]:
     """Keys of questions whose feed was deleted, and that events put into a feed of another partition, as new ones.
 
-    Nothing orders what the two feeds say.
+    Nothing orders what the two feeds say. The same is true of a question whose move was lost from the input after it
+    was in the feed-log: the question stage goes on with the former feed.
     """
-    ended = {place for said in saids for place in said.ended}
+    ended = {place for said in saids for place in (said.last if loses else said.ended)}
     return {place for place in ended if sum(place in said.last for said in saids) > 1}
 
 
