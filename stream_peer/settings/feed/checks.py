@@ -57,7 +57,7 @@ def mixes(settings: FeedSettings) -> bool:
     return settings.preset != "paper" and settings.method.mixer == "auto"
 
 
-def unused(given: Mapping[str, Any], settings: FeedSettings) -> list[tuple[str, str]]:
+def unused_settings(given: Mapping[str, Any], settings: FeedSettings) -> list[tuple[str, str]]:
     """Settings that the document states and the method of the feed does not use: name and reason.
 
     A version that is not stated may still rise when settings are applied, so it uses them all.

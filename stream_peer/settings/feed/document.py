@@ -15,7 +15,7 @@ import msgspec
 from stream_peer.errors import SettingFault, SettingsError, UnservedMethodError
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.events.spelling import did_you_mean
-from stream_peer.settings.feed.checks import contradictions, unused, wrong_priors
+from stream_peer.settings.feed.checks import contradictions, unused_settings, wrong_priors
 from stream_peer.settings.feed.model import (
     DURATIONS,
     MEANING,
@@ -148,7 +148,7 @@ def _resolve(path: str, layers: list[Any], origin: str, faults: list[SettingFaul
     settings = _convert(path, merged, origin, faults)
     faults.extend(
         SettingFault(f"{path}.{name}", origin, message)
-        for name, message in (*contradictions(settings, in_replay=in_replay), *unused(merged, settings))
+        for name, message in (*contradictions(settings, in_replay=in_replay), *unused_settings(merged, settings))
     )
     return settings
 

@@ -1,11 +1,13 @@
 """The settings as others see them: their JSON Schema, for editors, and the values in force, with secrets masked."""
 
 from collections.abc import Iterator
+from functools import reduce
 from typing import Any
 
 import msgspec
 
 from stream_peer.events.times import Milliseconds
+from stream_peer.settings.feed.checks import unused_settings
 from stream_peer.settings.feed.model import DURATIONS, FeedSettings
 from stream_peer.settings.process.model import DURATION_SCHEMA, SIZE_SCHEMA, Secret, Settings, leaves
 
@@ -90,11 +92,15 @@ def shown_settings(settings: Settings) -> Iterator[tuple[str, object]]:
 
 
 def shown_feed_settings(settings: FeedSettings) -> Iterator[tuple[str, object]]:
-    """Every setting of a feed by its path, in the form it would have in a file."""
+    """Every setting of a feed that its method uses, by its path, in the form it would have in a file."""
+    document = msgspec.to_builtins(settings)
+    for path, _ in unused_settings(document, settings):
+        *outer, name = path.split(".")
+        del reduce(lambda inner, key: inner[int(key) if key.isdigit() else key], outer, document)[name]
     for name, value in msgspec.structs.asdict(settings).items():
         if isinstance(value, msgspec.Struct):
-            yield from ((f"{name}.{inner}", v) for inner, v in msgspec.structs.asdict(value).items())
+            yield from ((f"{name}.{inner}", getattr(value, inner)) for inner in document[name])
         elif name == "shadows":
-            yield name, msgspec.to_builtins(value)
+            yield name, document[name]
         else:
             yield name, shown_duration(value) if name in DURATIONS and value is not None else value

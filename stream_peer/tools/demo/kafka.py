@@ -128,16 +128,24 @@ def connected(settings: Settings) -> Iterator[DemoKafka]:
         yield DemoKafka(settings, stack)
 
 
-def until(condition: Callable[[], bool], seconds: float, what: str, meanwhile: Callable[[], None]) -> None:
-    """Wait until a condition holds.
+def until(
+    condition: Callable[[], bool],
+    seconds: float,
+    what: str,
+    meanwhile: Callable[[], None],
+    progress: Callable[[], object] = lambda: None,
+) -> None:
+    """Wait until a condition holds, as long as there is progress, and so many seconds more.
 
     Raises
     ------
     StreamPeerError
         If it does not in time; the message says what never came.
     """
-    deadline = time.monotonic() + seconds
+    deadline, seen = time.monotonic() + seconds, progress()
     while not condition():
+        if (now := progress()) != seen:
+            deadline, seen = time.monotonic() + seconds, now
         if time.monotonic() > deadline:
             msg = f"{what} within {seconds:g} s"
             raise StreamPeerError(msg)

@@ -60,7 +60,7 @@ class Demonstration:
         self._wishes = wishes
         self._table = LiveTable(console, time.monotonic)
         self._phase = "Starting the worker"
-        self._sent = self._total = 0
+        self._sent = self._total = self._read = 0
         self._fed_seconds = 0.0
         self._lag: dict[str, int] = {}
         self._scrape_at = 0.0
@@ -108,7 +108,7 @@ class Demonstration:
             return not self._take_up(kafka, url) and kafka.is_processed()
 
         what = "the worker did not process all events"
-        until(processed, _PROCESSED_SECONDS, what, self._worker.check)
+        until(processed, _PROCESSED_SECONDS, what, self._worker.check, lambda: (self._read, self._lag))
         self._phase, self._lag = "Done", {}
         self._show(kafka)
 
@@ -116,6 +116,7 @@ class Demonstration:
         """Read what there is and show it, now and then with the worker's lag; how many records it was."""
         self._worker.check()
         records = kafka.read()
+        self._read += records
         if time.monotonic() >= self._scrape_at:
             self._lag = scrape_lag(url)
             self._scrape_at = time.monotonic() + _SCRAPE_SECONDS

@@ -123,6 +123,7 @@ def test_a_variance_that_rounding_made_negative_is_none() -> None:
     assert class_reading(means, covariance, 1e6) == class_reading(means, np.zeros((5, 5)), 1e6)._replace(  # type: ignore[union-attr]
         variances=class_reading(means, covariance, 1e6).variances,  # type: ignore[union-attr]
         mean_variance=class_reading(means, covariance, 1e6).mean_variance,  # type: ignore[union-attr]
+        half_variance=class_reading(means, covariance, 1e6).half_variance,  # type: ignore[union-attr]
     )
 
 
