@@ -222,7 +222,7 @@ class _Judge:
         agreement = 1.0 - share / np.maximum(by_chance, _SMALLEST)
         self._tree = _tree(np.where(self._all.tallies.common >= _WITNESSED, agreement, 0.0))
         self._agreement = agreement
-        self._said = self._all.tallies.common.diagonal().tolist()
+        self._said = self._all.tallies.common.diagonal()
 
     @cached_property
     def _without(self) -> _Counted:
@@ -279,7 +279,7 @@ class _Judge:
                 witnesses.append(branch.members)
                 free.difference_update(branch.members)
         witnesses += ([one] for one in sorted(free))
-        by_votes = sorted(range(len(witnesses)), key=lambda number: -sum(self._said[one] for one in witnesses[number]))
+        by_votes = sorted(range(len(witnesses)), key=lambda number: -int(self._said[witnesses[number]].sum()))
         return [witnesses[number] for number in sorted(by_votes[:MOST])]
 
     def _named(
