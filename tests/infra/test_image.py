@@ -123,7 +123,7 @@ def serves_and_stops(deployment: "Deployment") -> None:
         check_answers(workers)
         for worker in workers:
             worker.signal("TERM")
-        codes = [worker.wait(10.0) for worker in workers]
+        codes = [worker.wait(60.0) for worker in workers]
         say(f"SIGTERM: exit {codes}")
 
         assert codes == [0, 0], first.logs() + second.logs()

@@ -9,7 +9,7 @@ from stream_peer.events.outputs import GroupKind
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import IntArray, unchecked
-from stream_peer.numerics.dependence.blocks import find_blocks
+from stream_peer.numerics.dependence.blocks import find_blocks, is_one_team
 from stream_peer.numerics.dependence.copies import Copies, find_copies
 from stream_peer.numerics.dependence.followers import find_followers, find_repeaters
 from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
@@ -54,6 +54,7 @@ def look_for_copies(
     if blocks:
         as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
         found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn), *found])
+        found = [group for group in found if not is_one_team(group.experts, teams)]  # others have left the group
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
 
 

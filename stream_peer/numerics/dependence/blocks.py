@@ -172,7 +172,7 @@ def find_blocks(
     for one in sorted(filter(None, found), key=lambda block: -len(block.experts)):
         experts = tuple(looked_at[list(one.experts)].tolist())
         taken = {expert for block in blocks for expert in block.experts}
-        if taken.isdisjoint(experts) and not _is_team(experts, teams):
+        if taken.isdisjoint(experts) and not is_one_team(experts, teams):
             blocks.append(one._replace(experts=experts))
     return sorted(blocks)
 
@@ -194,7 +194,8 @@ def _looked_at(is_usable: BoolArray, known: Sequence[Sequence[int]], turn: int) 
     return np.flatnonzero(chosen)
 
 
-def _is_team(experts: Sequence[int], teams: IntArray | None) -> bool:
+def is_one_team(experts: Sequence[int], teams: IntArray | None) -> bool:
+    """Whether all of them are of one declared team: that those agree is no news."""
     return teams is not None and teams[experts[0]] >= 0 and bool((teams[list(experts)] == teams[experts[0]]).all())
 
 

@@ -359,6 +359,21 @@ def test_a_known_group_too_large_for_the_test_of_blocks_is_kept_by_that_of_pairs
     assert [group.experts for group in found] == [herd.experts]
 
 
+def test_a_group_that_all_but_a_team_have_left_is_none() -> None:
+    rng = np.random.default_rng(4)
+    truth = np.where(rng.random((150, 1)) < 0.5, -1, 1)
+    votes = (np.where(rng.random((150, 9)) < 0.3, -1, 1) * truth).astype(np.int8)
+    votes[:, 1] = votes[:, 0]
+    window, named = Recent().read(9)._replace(votes=votes), Group([0, 1, 2], "copies", 0.8, 0.1, 32)
+    teams = np.array([0, 0, *[-1] * 7])
+
+    without_teams = look_for_copies(window, [named], None, 1, blocks=True)
+    found = look_for_copies(window, [named], teams, 1, blocks=True)
+
+    assert [group.experts for group in without_teams] == [[0, 1]]
+    assert found == []
+
+
 @pytest.mark.parametrize(("version", "named"), [(1, False), (2, True)])
 def test_from_version_2_on_clones_that_go_their_own_way_share_a_vote_by_default(version: int, named: bool) -> None:
     attack = Attack(150, alike=0.85, seed=2)
