@@ -136,8 +136,10 @@ def _of_dead_letters(deployment: Deployment, refused: Effects) -> Iterator[str]:
 
 
 def _of_losses(deployment: Deployment) -> Iterator[str]:
-    """Whoever comes behind records that are gone says so."""
+    """A worker that comes behind records that are gone says so, if state says that the partition begins before them."""
     for tp, gone in deployment.lost.items():
+        if gone.start == 0:  # no state: for all that a worker can know, the log has begun there ever since
+            continue
         records = sum(record.offset in gone for record in deployment.broker.logs[tp].archive)
         if deployment.watch.lost[tp] < records:
             yield f"{tp.topic}-{tp.partition}: {records} records are gone, {deployment.watch.lost[tp]} were reported"
