@@ -19,13 +19,13 @@ MOST_GROUPS = 200
 
 
 NAME_EVERY = 200
-"""Questions of a feed in which the log is told of blocks once at most: each time the feed is rebuilt."""
+"""A feed names its blocks in the log at most once in so many questions, as each naming has it rebuilt."""
 
 GROWS_BY = 4
-"""And the feed is larger by a quarter: so all these rebuilds together read no more than a few times the log."""
+"""And not before it has grown by one part in so many: then all these rebuilds read the log only a few times."""
 
 MOST_NAMED = 1_000
-"""Members of the blocks that the log is told of: more would make its record too large."""
+"""Most experts in one record of named blocks: it must fit into a message."""
 
 
 def check_alarms(feed: Feed) -> list[Group]:
@@ -34,7 +34,7 @@ def check_alarms(feed: Feed) -> list[Group]:
     Returns
     -------
     list of Group
-        Blocks that the log is to be told of, all of the feed; empty if nobody is in one who was not before.
+        All blocks of the feed, if they are to be named in the log now; else none.
     """
     path_state = feed.path_state
     if path_state.ordinals - path_state.checked < CHECK_EVERY:
@@ -44,11 +44,14 @@ def check_alarms(feed: Feed) -> list[Group]:
     path_state.drift = look_for_drift(look, path_state.drift)
     path_state.groups = _groups(feed, look.window)
     feed.hold_groups()
-    return blocks_to_name(feed) if feed.names_blocks else []
+    blocks = blocks_to_name(feed) if feed.names_blocks else []
+    if blocks:
+        path_state.named_at = path_state.checked
+    return blocks
 
 
 def blocks_to_name(feed: Feed) -> list[Group]:
-    """Those that a look has found, if somebody is in one who is in none that the log names, and it is time."""
+    """The blocks of the last look, if one of their experts is new to the log's and enough questions have come."""
     path_state = feed.path_state
     least = max(NAME_EVERY, path_state.named_at // GROWS_BY)
     if path_state.named_at and path_state.checked < path_state.named_at + least:
@@ -59,10 +62,7 @@ def blocks_to_name(feed: Feed) -> list[Group]:
         if group.kind == "copies" and n_members <= MOST_NAMED:
             blocks.append(group)
     known = {expert for block in path_state.blocks for expert in block.experts}
-    if known.issuperset(expert for block in blocks for expert in block.experts):
-        return []
-    path_state.named_at = path_state.checked
-    return blocks
+    return [] if known.issuperset(expert for block in blocks for expert in block.experts) else blocks
 
 
 def _groups(feed: Feed, window: Window) -> list[Group]:

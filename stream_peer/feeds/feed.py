@@ -64,8 +64,8 @@ class PathState(msgspec.Struct, array_like=True):
     weights, see ``trust``. ``drift``: what was found to have changed when the last ones were looked through.
     ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
     ``peer_prior``, ``peer_stretch``: how much the agreement of experts counts, see ``PeerTrust``.
-    ``blocks``: experts who say the same, as the log names them, held together until ``held_until`` questions were taken
-    in; ``named_at``: how many had been when blocks were last given to the log.
+    ``blocks``: experts who say the same, as the log names them, held together until the feed has taken in
+    ``held_until`` questions; ``named_at``: how many it had when it named blocks last.
     """
 
     revision: int = -1
@@ -223,7 +223,7 @@ class Feed:
 
     @property
     def names_blocks(self) -> bool:
-        """Whether the log is told of experts who say the same. What was scored elsewhere cannot be rebuilt from it."""
+        """Whether blocks are named in the log. Not those of an imported feed, whose first rounds are in another log."""
         return self.method.finds_blocks and self.method.guards and self.path_state.imported is None
 
     def as_named(self, groups: Iterable[Group]) -> list[NamedBlock]:

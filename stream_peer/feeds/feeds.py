@@ -43,7 +43,7 @@ class RebuildPins(NamedTuple):
 
 
 class Naming(NamedTuple):
-    """Blocks of a feed that its log is to be told of, and how many questions it had."""
+    """Blocks that a feed names in the log, and how many questions it had."""
 
     feed: str
     questions: int
@@ -83,9 +83,9 @@ class Feeds:
     ended : dict of str to Ended
         Feeds that were deleted.
     deletions : Deletions
-        When.
+        When they were deleted last.
     namings : list of Naming
-        What logs are to be told.
+        Blocks that feeds have found, until they are on their way to the log.
     """
 
     def __init__(

@@ -79,6 +79,7 @@ class Roster:
         self._places = {expert: place for place, expert in enumerate(self.experts)}
         self._show()
         self._teams: IntArray | None = None
+        self._held: Groups | None = None
         self._groups: Sequence[Sequence[int]] = ()
         self._weightless: Sequence[int] = ()
         self._skeletons: dict[str, str] = {}
@@ -116,7 +117,7 @@ class Roster:
         self.experts.append(expert)
         if self.shown is not self.experts:
             self.shown.append(self.names.shown(expert))
-        self._teams = None
+        self._teams = self._held = None
 
     def look_alikes(self, since: int) -> Iterator[tuple[str, str]]:
         """Experts with a place from ``since`` on, each with an earlier one whose id looks alike.
@@ -163,7 +164,7 @@ class Roster:
             self.teams.pop(expert, None)
         else:
             self.teams[expert] = team
-        self._teams = None
+        self._teams = self._held = None
 
     def exclude(self, expert: str, *, excluded: bool) -> None:
         """From here on the expert is excluded, or not any more."""
@@ -182,7 +183,7 @@ class Roster:
         self.erased.update(digest_of_id(self._secret, self._feed, one) for one in ids)
         self.teams.pop(ids[0], None)
         self.excluded.discard(ids[0])
-        self._teams = None
+        self._teams = self._held = None
         self._show()
         return ids
 
@@ -225,8 +226,7 @@ class Roster:
         if not self.teams and not self._groups and not self._weightless:
             return None
         if self._teams is None:
-            held = Groups.of(self._groups, len(self), self._weightless)
-            self._teams = united_numbers(self.declared_teams(), held.numbers)
+            self._teams = united_numbers(self.declared_teams(), self._all_held().numbers)
         return self._teams[places]
 
     def declared_teams(self) -> IntArray:
@@ -239,13 +239,18 @@ class Roster:
         """From here on these groups, by places, vote once and share one weight; so do the weightless, but for none."""
         self._groups = [group for group in groups if len(group) > 1]
         self._weightless = list(weightless)
-        self._teams = None
+        self._teams = self._held = None
 
     def held_groups(self, places: IndexArray) -> Groups | None:
         """The groups of some experts; None if no group is held together."""
         if not self._groups and not self._weightless:
             return None
-        return Groups.of(self._groups, len(self), self._weightless).at(places)
+        return self._all_held().at(places)
+
+    def _all_held(self) -> Groups:
+        if self._held is None:  # each round asks, and they seldom change
+            self._held = Groups.of(self._groups, len(self), self._weightless)
+        return self._held
 
     # --- readings ---
 

@@ -54,7 +54,8 @@ def look_for_copies(
     if blocks:
         as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
         found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn), *found])
-        found = [group for group in found if not is_one_team(group.experts, teams)]  # others have left the group
+        # The pairs within a known group are judged again, a team's as well: when all others have left, a team is left.
+        found = [group for group in found if not is_one_team(group.experts, teams)]
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
 
 

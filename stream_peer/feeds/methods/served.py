@@ -34,8 +34,8 @@ def served_method(settings: FeedSettings) -> Method:
 def default_method(settings: FeedSettings) -> Method:
     """The default of the version that settings state. This is where the formulas of versions differ.
 
-    Version 2 is that of this release, and changes until
-    it is released; version 1 is that of the release before, and stays as it is for as long as it is served.
+    Version 2 is that of this release, and changes until it is released; version 1 is that of the release before, and
+    stays as it is for as long as it is served.
     """
     first = Method(LOSSES[settings.loss], settings.vote_rule, guards=settings.guard == "on")
     if settings.method_version == 1:

@@ -396,8 +396,8 @@ def published_weights(
 ) -> PublishedWeights:
     """What is made of the learners' weights before they are published.
 
-    ``shrink``: see ``trust``. ``groups``: those that share one weight. The safety net's share
-    of the plain mean is not shared by them: the net is there for the case that all of this does harm.
+    ``shrink``: see ``trust``. ``groups``: those that share one weight. The safety net's share of the plain mean is not
+    shared by them: the net is there for the case that all of this does harm.
     """
     select = selection_published(weights.select, shrink, groups)
     return PublishedWeights(published_mix(weights, mixing, net_share, groups), select)

@@ -1,7 +1,6 @@
 """The settings as others see them: their JSON Schema, for editors, and the values in force, with secrets masked."""
 
 from collections.abc import Iterator
-from functools import reduce
 from typing import Any
 
 import msgspec
@@ -95,8 +94,10 @@ def shown_feed_settings(settings: FeedSettings) -> Iterator[tuple[str, object]]:
     """Every setting of a feed that its method uses, by its path, in the form it would have in a file."""
     document = msgspec.to_builtins(settings)
     for path, _ in unused_settings(document, settings):
-        *outer, name = path.split(".")
-        del reduce(lambda inner, key: inner[int(key) if key.isdigit() else key], outer, document)[name]
+        block, (*outer, name) = document, path.split(".")
+        for key in outer:
+            block = block[int(key) if key.isdigit() else key]  # numbers are places in the list of shadows
+        del block[name]
     for name, value in msgspec.structs.asdict(settings).items():
         if isinstance(value, msgspec.Struct):
             yield from ((f"{name}.{inner}", getattr(value, inner)) for inner in document[name])
