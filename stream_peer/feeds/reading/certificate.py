@@ -1,7 +1,7 @@
 """The certificate: an upper bound on the regret of the published selection weights, of both versions of the method."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 import msgspec
@@ -41,31 +41,68 @@ _confidence_at_all_times, _interval_ends = unchecked(confidence_at_all_times), u
 _corners, _unit_peer_loss = unchecked(ClassMomentSums.corners), unchecked(unit_peer_loss)
 
 
-class Certified(msgspec.Struct, frozen=True, gc=False, eq=False):
-    """A bound in summed loss, and what it is made of and adds up to.
+class _OfRule(NamedTuple):
+    """What one expert has under a vote rule: its regrets against the answers, 1 and 0, and how far noise carries them.
 
-    ``terms``: ``estimate``, regret on questions without outcome at the rates that make it largest, or the largest that
-    is possible there if that is less; ``noise``, what wrong reference answers may have hidden; ``outcomes``, regret on
-    resolved questions.
+    ``ends``: the rates that may decide its bound.
+    """
+
+    regrets: Sequence[float]
+    variance: float
+    ends: _Ends
+
+
+class Certified(msgspec.Struct, frozen=True, gc=False, eq=False):
+    """A bound on the regret of the published selection weights.
+
+    Attributes
+    ----------
+    bound : float
+        In summed loss, against the expert that decides it.
+    parts : sequence of _OfRule
+        What reference answers say of that expert, by vote rule; empty if the largest possible regret decides.
+    boundary : callable
+        Of the noise: (variance, n_experts, delta).
+    n_experts, delta
+        Of ``boundary``.
+    other : float
+        Its regret on questions without outcome of which ``parts`` say nothing.
+    outcomes : float
+        Its regret on resolved questions.
+    loss_unit : float
+        What a loss of 1 in the sums is.
     """
 
     bound: float
-    terms: Mapping[str, float]
+    parts: Sequence[_OfRule]
+    boundary: Callable[..., FloatArray]
+    n_experts: int
+    delta: float
+    other: float
+    outcomes: float
+    loss_unit: float
 
+    @property
+    def terms(self) -> Mapping[str, float]:
+        """What the bound adds up from. Only those who ask for it pay for it: a publish does not.
 
-class _OfRule(NamedTuple):
-    """Of a vote rule: regrets against the answers, 1 and 0, (3, n); noise, (n,); and the rates that may decide."""
+        ``estimate``: regret on questions without outcome at the rates that make it largest, or the largest that is
+        possible there if that is less; ``noise``: what wrong reference answers may have hidden; ``outcomes``: regret on
+        resolved questions.
+        """
+        estimate, noise = self.other, 0.0
+        for part in self.parts:
+            regret, hidden = self._terms(part)
+            estimate, noise = estimate + regret, noise + hidden
+        unit = self.loss_unit
+        return {"estimate": estimate * unit, "noise": noise * unit, "outcomes": self.outcomes * unit}
 
-    regrets: FloatArray
-    noise: FloatArray
-    ends: _Ends
-
-    def terms(self, at: int) -> tuple[float, float]:
-        """Regret of one expert and its noise, at the rates that decide its bound."""
-        against, if_one, if_zero = self.regrets[:, at].tolist()
-        noise = float(self.noise[at])
-        distances = [1.0 - zero - one for zero, one in self.ends]
-        priced = [_unit_peer_loss(against, if_one, if_zero, zero, one) for zero, one in self.ends]
+    def _terms(self, part: _OfRule) -> tuple[float, float]:
+        """Regret and noise at the rates that decide the bound."""
+        noise = float(self.boundary(np.array([part.variance]), self.n_experts, self.delta)[0])
+        distances = [1.0 - zero - one for zero, one in part.ends]
+        against, if_one, if_zero = part.regrets
+        priced = [_unit_peer_loss(against, if_one, if_zero, zero, one) for zero, one in part.ends]
         return max(((regret / d, noise / d) for regret, d in zip(priced, distances, strict=True)), key=sum)
 
 
@@ -103,19 +140,21 @@ def _bound_of_open(
     each re-prices the past; of a step it is shared by the vote rules that are used.
     """
     delta = delta / len(rules)
-    bounds, parts = columns[_TRUE_REGRET], list[_OfRule]()
+    bounds, sums = columns[_TRUE_REGRET], list[tuple[FloatArray, FloatArray, _Ends]]()
     for rule in rules:
         estimate = read_estimate(feed_sums, rule, min(1.0 - _FOR_RATES * delta, SUREST), method)
         own, ends = columns[expert_span(rule)], _interval_ends(estimate)
         against, if_one, if_zero = regrets = own[EXPERT.span("published_regret", "published_regret_if_zero")]
-        noise = _noise_boundary(own[_VARIANCE], n_experts, _FOR_NOISE * delta)
-        parts.append(_OfRule(regrets, noise, ends))
+        sums.append((regrets, own[_VARIANCE], ends))
         bounds = bounds + _live_bounds(against, if_one, if_zero, own[_VARIANCE], ends, n_experts, _FOR_NOISE * delta)
     decides = int(bounds.argmax())
-    bound, known = float(bounds[decides]), float(columns[_TRUE_REGRET, decides])
+    bound = float(bounds[decides])
     if not math.isfinite(bound):  # one expert that is not bounded is the largest, and so is NaN
         return None
-    return _certified(bound, _terms(parts, decides), known, method.loss_unit)
+    known = float(columns[_TRUE_REGRET, decides])
+    noise = _noise_boundary, n_experts, _FOR_NOISE * delta
+    unit = method.loss_unit
+    return Certified(round(bound * unit, DECIMALS), _parts(sums, decides), *noise, 0.0, known, unit)
 
 
 def _bound_of_all(
@@ -134,37 +173,30 @@ def _bound_of_all(
     beginning, since it may come into use at any time.
     """
     delta = (1.0 - confidence) / (len(VOTE_RULES) if method.vote_rule == "auto" else len(rules))
-    bounds, parts = columns[_OTHER_REGRET], list[_OfRule]()
+    bounds, sums = columns[_OTHER_REGRET], list[tuple[FloatArray, FloatArray, _Ends]]()
     for rule in rules:
-        sums = RateSums(feed_sums, rule)
+        rates = RateSums(feed_sums, rule)
         ends = _corners(
-            sums.classes if rule == OWN_MEDIAN else sums.classes_at_half,
-            _confidence_at_all_times(sums.questions, _FOR_RATES * delta),
+            rates.classes if rule == OWN_MEDIAN else rates.classes_at_half,
+            _confidence_at_all_times(rates.questions, _FOR_RATES * delta),
         )
         against, if_one, if_zero = regrets = columns[_CLOSED[rule]]
         reach = columns[_REACH[rule]]
-        noise = _one_sided_boundary(_answer_variance(ends) * reach, n_experts, _FOR_NOISE * delta)
-        parts.append(_OfRule(regrets, noise, ends))
+        sums.append((regrets, _answer_variance(ends) * reach, ends))
         bounds = bounds + _regret_bounds(against, if_one, if_zero, reach, ends, n_experts, _FOR_NOISE * delta)
-    known = columns[_TRUE_REGRET]
-    most = known + columns[_MOST_REGRET]
+    most = columns[_TRUE_REGRET] + columns[_MOST_REGRET]
     smaller = np.minimum(bounds, most)
     decides = int(smaller.argmax())
+    known = float(columns[_TRUE_REGRET, decides])
     if most[decides] <= bounds[decides]:
-        terms = float(columns[_MOST_REGRET, decides]), 0.0
+        parts, other = list[_OfRule](), float(columns[_MOST_REGRET, decides])
     else:
-        estimate, hidden = _terms(parts, decides)
-        terms = estimate + float(columns[_OTHER_REGRET, decides] - known[decides]), hidden
-    return _certified(float(smaller[decides]), terms, float(known[decides]), method.loss_unit)
+        parts, other = _parts(sums, decides), float(columns[_OTHER_REGRET, decides]) - known
+    noise = _one_sided_boundary, n_experts, _FOR_NOISE * delta
+    unit = method.loss_unit
+    return Certified(round(float(smaller[decides]) * unit, DECIMALS), parts, *noise, other, known, unit)
 
 
-def _terms(parts: Sequence[_OfRule], at: int) -> tuple[float, float]:
-    """Regret of one expert and its noise, of all vote rules."""
-    regrets, noise = zip(*(part.terms(at) for part in parts), strict=True)
-    return sum(regrets), sum(noise)
-
-
-def _certified(bound: float, terms: tuple[float, float], outcomes: float, unit: float) -> Certified:
-    estimate, noise = terms
-    made_of = {"estimate": estimate * unit, "noise": noise * unit, "outcomes": outcomes * unit}
-    return Certified(round(bound * unit, DECIMALS), made_of)
+def _parts(sums: Sequence[tuple[FloatArray, FloatArray, _Ends]], at: int) -> list[_OfRule]:
+    """Of one expert: regrets (3, n), variances (n,) and rates by vote rule are given."""
+    return [_OfRule(regrets[:, at].tolist(), float(variance[at]), ends) for regrets, variance, ends in sums]
