@@ -46,7 +46,7 @@ def check_alarms(feed: Feed) -> list[Group]:
     feed.hold_groups()
     blocks = blocks_to_name(feed) if feed.names_blocks else []
     if blocks:
-        path_state.named_at = path_state.checked
+        path_state.named_at, path_state.is_naming = path_state.checked, True
     return blocks
 
 
@@ -54,7 +54,8 @@ def blocks_to_name(feed: Feed) -> list[Group]:
     """The blocks of the last look, if one of their experts is new to the log's and enough questions have come."""
     path_state = feed.path_state
     least = max(NAME_EVERY, path_state.named_at // GROWS_BY)
-    if path_state.named_at and path_state.checked < path_state.named_at + least:
+    # Behind a backlog the records would come back one after the other, each for a rebuild of the whole log.
+    if path_state.is_naming or (path_state.named_at and path_state.checked < path_state.named_at + least):
         return []
     blocks, n_members = list[Group](), 0
     for group in sorted(path_state.groups, key=lambda one: -len(one.experts)):

@@ -65,7 +65,8 @@ class PathState(msgspec.Struct, array_like=True):
     ``acknowledged``: the state of trust that an operator knows of; None as soon as the state is another.
     ``peer_prior``, ``peer_stretch``: how much the agreement of experts counts, see ``PeerTrust``.
     ``blocks``: experts who say the same, as the log names them, held together until the feed has taken in
-    ``held_until`` questions; ``named_at``: how many it had when it named blocks last.
+    ``held_until`` questions; ``named_at``: how many it had when it named blocks last; ``is_naming``: that record has
+    not come back from the log yet.
     """
 
     revision: int = -1
@@ -89,6 +90,7 @@ class PathState(msgspec.Struct, array_like=True):
     blocks: list[Group] = []
     held_until: int = 0
     named_at: int = 0
+    is_naming: bool = False
 
     @property
     def peer_trust(self) -> PeerTrust:
@@ -99,7 +101,7 @@ class PathState(msgspec.Struct, array_like=True):
         """Say what comes under the revisions of ``before``, which the same records made another way."""
         self.revision, self.at, self.base = before.revision, before.at, before.base
         self.lost, self.imported = before.lost, before.imported
-        self.named_at = max(before.named_at, self.held_until)
+        self.named_at, self.is_naming = max(before.named_at, self.held_until), before.is_naming
         self.trusted(self.trust, before.acknowledged)
 
     def trusted(self, trust: TrustState, acknowledged: TrustState | None) -> None:

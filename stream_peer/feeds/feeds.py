@@ -289,6 +289,8 @@ class Feeds:
         """The log names experts who say the same: the feed must be rebuilt, unless it is built with them already."""
         feed, pins = self.by_name.get(event.feed), self._pins.get(event.feed)
         is_earlier = pins is not None and event.questions <= pins.held_until
+        if feed is not None and event.questions >= feed.path_state.named_at:
+            feed.path_state.is_naming = False
         if feed is None or is_earlier or not feed.names_blocks or not feed.hold_blocks(event.blocks, event.questions):
             return
         self.due.add(feed.name)

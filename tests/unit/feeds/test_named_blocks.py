@@ -156,6 +156,19 @@ def test_a_feed_names_blocks_once_in_two_hundred_questions_and_then_all_of_them(
     assert life.rebuilt().feeds.by_name["f"].blocks.equals(life.feed.blocks)
 
 
+def test_while_its_record_has_not_come_back_a_feed_names_no_other_blocks() -> None:
+    said = rounds(NAMED_AT + NAME_EVERY + 75, seconds_from=NAMED_AT)
+    life = Life().fold(said[:-25], writes=False)
+    assert len(life.stage.hand_overs_due()) == 1
+
+    life.fold(said[-25:])
+
+    first, second = life.named
+    assert experts_of(first) == [FIRST]
+    assert sorted(experts_of(second)) == [FIRST, SECOND]
+    assert not life.feed.path_state.is_naming
+
+
 @pytest.mark.parametrize("defaults", [{"method_version": 1, "guard": "on"}, {"guard": "off"}])
 def test_no_block_is_written_by_version_1_or_without_guard_and_none_is_heeded(defaults: dict[str, Any]) -> None:
     life = Life(**defaults).fold(rounds(NAMED_AT + 25))
