@@ -99,7 +99,7 @@ class OwnedPartition:
         self.waiting: float | None = None
         self._passed = 0
         self._progress: RebuildProgress | None = None
-        self._slices = 0
+        self._advances = 0
         self._audits = Audits(self.tp.partition, self._now)
         self._looks_at = self._now() + LOOK_SECONDS
         self._look: asyncio.Task[None] | None = None
@@ -175,8 +175,9 @@ class OwnedPartition:
 
     @property
     def progress_token(self) -> Hashable:
-        """Something else whenever work has progressed."""
-        return id(self), self._driver.applied, self._progress, self._slices
+        """Something else whenever work has progressed: each write that is acknowledged counts, of state too."""
+        durable = self._writer and self._writer.rows.expected
+        return id(self), self._driver.applied, self._progress, self._advances, durable
 
     def pass_over(self, end: int) -> None:
         """No record lies between what was folded and ``end``: none is left, or there was none."""
@@ -253,7 +254,7 @@ class OwnedPartition:
         with self._inbox.paused():
             async with self._context.logs.reading(self.tp, None, self.reached) as reading:
                 while records := await reading.batch():
-                    self._slices += 1
+                    self._advances += 1
                     if any(map(stage.is_marker, records)):
                         log.info("marker_found", topic=self.tp.topic, partition=self.tp.partition)
                         return
@@ -268,7 +269,7 @@ class OwnedPartition:
                     async with self._context.turn:
                         _, goes_on = advance(pieces, _SLICE_SECONDS, self._now)
                         await asyncio.sleep(0)
-                    self._slices += 1
+                    self._advances += 1
         self.counting = False
         self._context.observer.owned(self.stage_name, self.tp.partition, self.stage)
         if self._writer is not None:
@@ -339,7 +340,7 @@ class OwnedPartition:
         self._context.notices.note_unused(effects.of_feeds)
         self._context.notices.note_unknown(effects.unknown_fields)
         self._context.notices.note_busy(effects.busy_experts)
-        await self._context.producer.send(effects.outputs)
+        await self._send(effects.outputs)
         self._driver.written(count)
         seconds = self._now() - began
         self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self._driver.applied)
@@ -404,9 +405,12 @@ class OwnedPartition:
     async def _write(self, outputs: Iterator[Output]) -> None:
         """Write outputs, as many at a time as are made without holding up the event loop."""
         while some := _some(outputs, self._now):
-            await self._context.producer.send(some)
-            self._slices += 1
+            await self._send(some)
             await asyncio.sleep(0)
+
+    async def _send(self, outputs: list[Output]) -> None:
+        await self._context.producer.send(outputs)
+        self._advances += 1
 
     def _rebuilt_up_to(self, progress: RebuildProgress) -> None:
         self._progress = progress
@@ -433,7 +437,6 @@ class OwnedPartition:
         with contextlib.ExitStack() as stack:
 
             def goes_on() -> None:
-                self._slices += 1
                 if not self._inbox.lengthy:
                     stack.enter_context(self._inbox.paused())
 

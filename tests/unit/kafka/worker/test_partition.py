@@ -102,6 +102,23 @@ async def test_outputs_come_before_entries_before_the_head_before_the_acknowledg
     ]
 
 
+async def test_each_acknowledged_write_moves_the_marker_that_the_watchdog_looks_at(
+    bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here = bench()
+    before: list[object] = []
+
+    async def note() -> None:
+        before.append(here.partition.progress_token)
+
+    monkeypatch.setattr(here.producer.gate, "wait", note)
+    await here.put(0, 1)
+    await here.partition.rest()
+
+    outputs, entries, head = before
+    assert len({outputs, entries, head, here.partition.progress_token}) == 4
+
+
 async def test_the_first_batch_after_recovery_is_snapshotted_at_once_and_later_ones_when_due(
     bench: Callable[..., Bench],
 ) -> None:
