@@ -15,7 +15,7 @@ from stream_peer.tools.demo.feed import FEED, MALFORMED, SETTINGS
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.service import service
 
-LIMIT = 120.0
+LIMIT = 300.0
 
 
 class Demo(NamedTuple):
