@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults golden simulate check lint infra image stack bench bench-short house soak quality generated docs format lock dist sbom clean
+.PHONY: help demo test faults golden simulate check lint infra image stack bench bench-peers bench-short house soak quality generated docs format lock dist sbom clean
 
 include tools.mk
 
@@ -100,6 +100,10 @@ format: $(VENV)/.dev
 bench: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.pipeline
 
+# Beside Kafka Streams, Quix, Bytewax, stock Faust and raw aiokafka; what they need is fetched into the user's cache.
+bench-peers: $(VENV)/.dev
+	$(VENV)/bin/python -m benchmarks.pipeline --peers --rounds 3 --write benchmarks/README.md
+
 house: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.house
 
@@ -138,6 +142,7 @@ lock: $(VENV)/.dev
 		print(*g['dev'], *g['docs'], sep='\n')" > build/dev.in
 	$(PIP_COMPILE) --constraint requirements/demo.txt --all-extras --output-file requirements/dev.txt pyproject.toml build/dev.in
 	$(PIP_COMPILE) --constraint requirements/dev.txt --output-file requirements/quality.txt requirements/quality.in
+	$(PIP_COMPILE) --output-file requirements/peers.txt requirements/peers.in
 
 # What a release consists of: source, wheel, chart; and what comes along with the wheel, by name, version and licence.
 DIST ?= dist

@@ -29,7 +29,7 @@ from benchmarks.attack_panels import (
     panels,
     rounds_of,
 )
-from benchmarks.quality import write
+from benchmarks.pages import write
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
 from stream_peer.feeds.fold import Change, QuestionChanged

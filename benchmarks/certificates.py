@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.quality import write
+from benchmarks.pages import write
 from stream_peer.numerics.arguments import BoolArray, FloatArray, unchecked
 from stream_peer.numerics.certificate import confidence_at_all_times, live_bounds, regret_bounds
 from stream_peer.numerics.error_rates import ClassMomentSums, MomentSums, combine_with_truth, interval_ends

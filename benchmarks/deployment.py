@@ -54,9 +54,9 @@ class Deployment(NamedTuple):
         subprocess.run(self._line(*arguments), cwd=ROOT, env=self._environment(), check=True, timeout=120)
 
     @contextlib.contextmanager
-    def worker(self) -> Iterator[subprocess.Popen[bytes]]:
+    def worker(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
         """A worker that runs while the block does, and has to stop cleanly."""
-        process = self.start()
+        process = self.start(*options)
         try:
             yield process
         except BaseException:
@@ -70,11 +70,11 @@ class Deployment(NamedTuple):
             msg = f"the worker ended with {status}, not 0"
             raise RuntimeError(msg)
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, *options: str) -> subprocess.Popen[bytes]:
         """A worker that runs until somebody ends it."""
         with self.log.open("ab") as output:
             return subprocess.Popen(
-                self._line("worker"), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
+                self._line("worker", *options), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
             )
 
     @property

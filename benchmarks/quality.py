@@ -20,6 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from benchmarks.pages import write
 from benchmarks.quality_checks import Attack, Coverage, Doubt, clone_attack, interval_coverage
 from benchmarks.quality_page import (
     COVERED,
@@ -45,7 +46,6 @@ LEVELS = (0.0, 0.02, 0.1, 0.3, 1.0)
 SEEDS = 3
 AS_IT_IS = -1.0
 """In place of a share: the file's own feeds, rounds and delays."""
-START, END = "<!-- measured: begin -->", "<!-- measured: end -->"
 
 
 class Task(NamedTuple):
@@ -228,14 +228,6 @@ def _plain(worlds: Worlds) -> dict[str, dict[str, list[float]]]:
     for (kind, level), ratios in worlds.items():
         found.setdefault(kind, {})[f"{level:g}"] = list(ratios)
     return found
-
-
-def write(file: Path, lines: Sequence[str]) -> None:
-    """Put the tables between the marks of a page."""
-    text = file.read_text(encoding="utf-8")
-    before, _, rest = text.partition(START)
-    _, _, after = rest.partition(END)
-    file.write_text("\n".join([before + START, *lines, END + after]), encoding="utf-8")
 
 
 def main() -> int:

@@ -1,4 +1,4 @@
-"""Stock Faust as its manual shows it: decode an event, count it in a table, send one output.
+"""The common job on stock Faust, as its manual shows it.
 
 Run with STOCK_FAUST_{ID,BOOTSTRAP,IN,OUT,DATA,PARTITIONS} in the environment.
 """
@@ -22,14 +22,17 @@ def build() -> faust.App:
     )
     events = app.topic(environment["STOCK_FAUST_IN"])
     outputs = app.topic(environment["STOCK_FAUST_OUT"])
-    counts = app.Table("counts", default=int)
+    counts = app.Table("counts", default=lambda: [0, 0.0])
 
     @app.agent(events)  # type: ignore[untyped-decorator]  # Faust has no types
     async def count(stream: faust.Stream[dict[str, Any]]) -> None:
         async for event in stream:
             question = event.get("question_id", "tick")
-            counts[question] += 1
-            await outputs.send(key=question, value={"question_id": question, "count": counts[question]})
+            number, total = counts[question]
+            number, total = number + 1, total + (event.get("probability") or 0.0)
+            counts[question] = [number, total]
+            told = {"question_id": question, "count": number, "mean": total / number}
+            await outputs.send(key=question, value=told)
 
     return app
 

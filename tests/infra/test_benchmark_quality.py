@@ -5,7 +5,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.quality import END, START, tasks_of, write
+from benchmarks.pages import END, START, write
+from benchmarks.quality import tasks_of
 from benchmarks.quality_checks import Attack, Doubt
 from benchmarks.quality_page import HIGHEST, METHODS, by_set, of_doubts, of_worlds, reached, summary, table
 from benchmarks.quality_rivals import best_expert, expectation_maximization, gradient_boa, squared_losses

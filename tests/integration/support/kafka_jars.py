@@ -40,10 +40,10 @@ class KafkaJars(NamedTuple):
         return self.home / f"kafka-java{java_version()}.jsa"
 
 
-def kafka_version() -> str:
+def kafka_version(pom: Path = POM) -> str:
     """Version in pom.xml."""
-    found = re.search(r"<kafka.version>(.+)</kafka.version>", POM.read_text())
-    assert found, "pom.xml names no kafka.version"
+    found = re.search(r"<kafka.version>(.+)</kafka.version>", pom.read_text())
+    assert found, f"{pom} names no kafka.version"
     return found.group(1)
 
 
@@ -56,10 +56,10 @@ def java_version() -> int | None:
     return int(found.group(1)) if found and run.returncode == 0 else None
 
 
-def cache_directory(environment: Mapping[str, str]) -> Path:
-    """Where the jars of this pom.xml are kept."""
+def cache_directory(environment: Mapping[str, str], pom: Path = POM) -> Path:
+    """Where the jars of a pom.xml are kept."""
     root = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache")
-    return root / "stream-peer" / f"kafka-{kafka_version()}-{hashlib.sha256(POM.read_bytes()).hexdigest()[:8]}"
+    return root / "stream-peer" / f"kafka-{kafka_version(pom)}-{hashlib.sha256(pom.read_bytes()).hexdigest()[:8]}"
 
 
 def cached_jars(environment: Mapping[str, str]) -> KafkaJars | None:
@@ -77,22 +77,22 @@ def alone(directory: Path) -> Iterator[None]:
         yield
 
 
-def fetch_jars(environment: Mapping[str, str]) -> KafkaJars:
+def fetch_jars(environment: Mapping[str, str], pom: Path = POM) -> KafkaJars:
     """Take the jars from the cache, or have Maven fetch them into it (10 seconds, 54 MB)."""
-    home = cache_directory(environment)
+    home = cache_directory(environment, pom)
     with alone(home):
         jars = KafkaJars(home)
         if not jars.lib.is_dir():
             with tempfile.TemporaryDirectory(dir=home) as scratch:
                 copied = Path(scratch) / "lib"
-                _run_maven(copied)
+                _run_maven(copied, pom)
                 copied.replace(jars.lib)
     return jars
 
 
-def _run_maven(directory: Path) -> None:
+def _run_maven(directory: Path, pom: Path) -> None:
     goal = ["dependency:copy-dependencies", f"-DoutputDirectory={directory}"]
-    command = ["mvn", "-q", "-B", "-f", str(POM), *goal]
+    command = ["mvn", "-q", "-B", "-f", str(pom), *goal]
     run = subprocess.run(command, capture_output=True, text=True, timeout=600, check=False, env={**os.environ})
     if run.returncode:
         msg = f"Maven could not fetch Apache Kafka:\n{(run.stdout + run.stderr)[-2000:]}"
