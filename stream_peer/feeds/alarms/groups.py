@@ -9,7 +9,7 @@ from stream_peer.events.outputs import GroupKind
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import IntArray, unchecked
-from stream_peer.numerics.dependence.blocks import find_blocks, is_one_team
+from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
 from stream_peer.numerics.dependence.followers import find_followers, find_repeaters
 from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
@@ -55,8 +55,13 @@ def look_for_copies(
         as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
         found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn), *found])
         # The pairs within a known group are judged again, a team's as well: when all others have left, a team is left.
-        found = [group for group in found if not is_one_team(group.experts, teams)]
+        found = [group for group in found if not _is_one_team(group.experts, teams)]
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
+
+
+def _is_one_team(experts: Sequence[int], teams: IntArray | None) -> bool:
+    """Whether all of them are of one declared team: that those agree is no news."""
+    return teams is not None and teams[experts[0]] >= 0 and bool((teams[list(experts)] == teams[experts[0]]).all())
 
 
 def _joined(groups: Sequence[Copies]) -> list[Copies]:

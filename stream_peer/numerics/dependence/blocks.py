@@ -122,6 +122,7 @@ def find_blocks(
 
     Agreement is 1 less the disagreement divided by what chance allows; branches are joined by its mean over pairs. At
     most three quarters of a block's own agreement those outside are joined to one witness: another block speaks once.
+    A declared team is one voter, who votes as most of its members do: their own agreement counts nowhere.
     The 48 witnesses with the most votes are heard: of 120 or 240 experts they find as many blocks as all would.
 
     Parameters
@@ -132,7 +133,7 @@ def find_blocks(
         Groups found before, by columns: they go on as long as a standard deviation and half of the effect are left.
         The smallest are judged, as many as have 256 members together; larger ones are left to `find_copies`.
     teams : (n_experts,) int64, optional
-        Experts with equal numbers are a team, which is no block; negative: in no team.
+        Experts with equal numbers are a team; negative: in no team.
     turn : int
         Of more than 256 experts, which part to look through, counted on from call to call.
 
@@ -161,20 +162,44 @@ def find_blocks(
     >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
     [(8, 9, 10, 11)]
     """
-    is_usable = np.count_nonzero(votes, axis=0) >= FEWEST_COMMON
-    known = _smallest([[one for one in group if is_usable[one]] for group in known])
+    voter, cast = _voters(votes, teams)
+    is_usable = np.count_nonzero(cast, axis=0) >= FEWEST_COMMON
+    groups = [dict.fromkeys(voter[list(group)].tolist()) for group in known]
+    known = _smallest([[one for one in group if is_usable[one]] for group in groups])
     looked_at = _looked_at(is_usable, known, turn)
     place = {expert: column for column, expert in enumerate(looked_at.tolist())}
-    judge = _Judge(votes[:, looked_at].astype(np.float32))
+    judge = _Judge(cast[:, looked_at].astype(np.float32))
     found = [judge.of_known([place[one] for one in group]) for group in known]
     found += [judge.of_branch(branch) for branch in judge.candidates()]
     blocks = list[Copies]()
     for one in sorted(filter(None, found), key=lambda block: -len(block.experts)):
         experts = tuple(looked_at[list(one.experts)].tolist())
         taken = {expert for block in blocks for expert in block.experts}
-        if taken.isdisjoint(experts) and not is_one_team(experts, teams):
+        if taken.isdisjoint(experts):
             blocks.append(one._replace(experts=experts))
-    return sorted(blocks)
+    return sorted(block._replace(experts=_members(block.experts, voter, votes)) for block in blocks)
+
+
+def _voters(votes: SmallIntArray, teams: IntArray | None) -> tuple[IntArray, SmallIntArray]:
+    """Of each expert the column that votes for it, and these votes: a team has them in its first member's column."""
+    voter = np.arange(votes.shape[1])
+    if teams is None:
+        return voter, votes
+    by_team = np.argsort(teams, kind="stable")
+    by_team = by_team[teams[by_team] >= 0]
+    starts = np.flatnonzero(np.diff(teams[by_team], prepend=-1))
+    first = by_team[starts]
+    voter[by_team] = np.repeat(first, np.diff(starts, append=len(by_team)))
+    cast = votes.copy()
+    cast[:, by_team] = 0
+    cast[:, first] = np.sign(np.add.reduceat(votes[:, by_team], starts, axis=1, dtype=np.int64))
+    return voter, cast
+
+
+def _members(voters: Sequence[int], voter: IntArray, votes: SmallIntArray) -> tuple[int, ...]:
+    """The experts of some voters: of a team those who have voted."""
+    members = np.flatnonzero(np.isin(voter, voters))
+    return tuple(members[votes[:, members].any(axis=0)].tolist())
 
 
 def _smallest(known: Sequence[Sequence[int]]) -> list[Sequence[int]]:
@@ -192,11 +217,6 @@ def _looked_at(is_usable: BoolArray, known: Sequence[Sequence[int]], turn: int) 
     chosen[usable[turn % n_parts :: n_parts]] = True
     chosen[[expert for group in known for expert in group]] = True
     return np.flatnonzero(chosen)
-
-
-def is_one_team(experts: Sequence[int], teams: IntArray | None) -> bool:
-    """Whether all of them are of one declared team: that those agree is no news."""
-    return teams is not None and teams[experts[0]] >= 0 and bool((teams[list(experts)] == teams[experts[0]]).all())
 
 
 class _Counted(NamedTuple):

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from stream_peer.numerics.arguments import FloatArray, SmallIntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import blocks as module
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
@@ -94,13 +94,45 @@ def test_a_block_goes_on_with_less_than_it_began_with_and_lets_go_who_leaves_it(
     assert [one.experts for one in fresh] == [block.experts]
 
 
-def test_a_declared_team_is_no_block() -> None:
-    votes = attacked(2, 300, 5, 0.1)
-    teams = np.full(13, -1)
-    teams[8:] = 3
+def in_team(*members: int, experts: int = 13) -> IntArray:
+    teams = np.full(experts, -1)
+    teams[list(members)] = 3
+    return teams
 
-    assert find_blocks(votes)
-    assert not find_blocks(votes, [], teams)
+
+def test_a_declared_team_is_no_block_nor_with_one_expert_more() -> None:
+    votes = attacked(2, 300, 5, 0.1)
+
+    for team in (range(8, 13), range(8, 12), range(9, 13)):
+        assert [block.experts for block in find_blocks(votes, [range(8, 13)])] == [(8, 9, 10, 11, 12)]
+        assert not find_blocks(votes, [range(8, 13)], in_team(*team))
+
+
+def test_a_team_and_two_experts_more_are_a_block_with_all_members_who_voted() -> None:
+    votes = attacked(2, 300, 6, 0.1)
+    votes[:, 9] = 0  # of the team
+    votes[20:, 10] = 0
+
+    for known in ([], [(10, 12, 13)]):
+        ((block,), alone) = (find_blocks(votes, known, teams) for teams in (in_team(8, 9, 10, 11, experts=14), None))
+        assert block.experts == (8, 10, 11, 12, 13)
+        assert [one.experts for one in alone] == [(8, 11, 12, 13)]
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_an_expert_is_no_part_of_a_block_since_it_is_a_little_like_a_team(seed: int) -> None:
+    """Their own agreement alone would carry the mean over pairs, with a neighbour in it."""
+    votes = attacked(seed, 400, 4, 0.05)
+    near = np.random.default_rng(seed).random(400) < 0.4
+    votes[near, 7] = votes[near, 8]
+
+    assert not find_blocks(votes, [range(7, 12)], in_team(8, 9, 10, 11, experts=12))
+
+
+def test_of_teams_of_one_blocks_are_those_without_teams() -> None:
+    votes = attacked(4, 200, 6, 0.1)
+
+    assert find_blocks(votes, [], np.random.default_rng(4).permutation(14)) == find_blocks(votes) != []
 
 
 def test_two_clones_are_left_to_the_test_of_pairs() -> None:
