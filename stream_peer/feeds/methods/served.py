@@ -12,7 +12,7 @@ from stream_peer.numerics.arguments import FloatArray, SmallIntArray, unchecked
 from stream_peer.numerics.error_rates import ErrorRate, TwoGroupSums
 from stream_peer.numerics.learners import hedge, hedge_rate
 from stream_peer.numerics.losses import LOSSES
-from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, changed_method
+from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, changed_settings
 
 
 def served_method(settings: FeedSettings) -> Method:
@@ -27,7 +27,9 @@ def served_method(settings: FeedSettings) -> Method:
         return _paper(settings)
     if settings.method != BUILT_IN:
         why = "only a replay computes it"
-        raise SettingsError([SettingFault(f"method.{name}", "method", why) for name in changed_method(settings.method)])
+        raise SettingsError(
+            [SettingFault(f"method.{name}", "method", why) for name in changed_settings(settings.method)]
+        )
     return default_method(settings)
 
 

@@ -9,10 +9,11 @@ from stream_peer.settings.feed.model import (
     FeedSettings,
     MethodSettings,
     MixerSettings,
-    changed_method,
+    changed_settings,
 )
 
 _CLASSES_NEED = 3
+_TRUST_PRIOR = "trust_prior"
 
 _OF_GROUPS = ("two-groups", "equal-groups", "three-references", "three-class-references")
 _OF_OTHERS = ("moments", "class-moments")
@@ -32,9 +33,20 @@ def contradictions(settings: FeedSettings, *, in_replay: bool) -> list[tuple[str
             f"min_experts is {settings.min_experts}"
         )
         faults.append(("vote_rule", message))
-    if settings.shadows and not mixes(settings):
-        faults.append(("shadows", "nothing is mixed but by the selection weights; a shadow varies the mixer auto"))
+    if not mixes(settings):
+        faults += _of_mixer_auto(settings)
     return [*faults, *(("mixer", message) for message in wrong_priors(settings.mixer))]
+
+
+def _of_mixer_auto(settings: FeedSettings) -> list[tuple[str, str]]:
+    """Settings other than the default that this method does not read, since it mixes otherwise: name and reason."""
+    names = [f"mixer.{name}" for name in changed_settings(settings.mixer) if name != _TRUST_PRIOR]
+    names += ["stretch"] if "stretch" in unread(settings) and not settings.stretch else []
+    why = "the method that is chosen does not use it; leave it out, or set it to the default"
+    faults = [(name, why) for name in names]
+    if settings.shadows:
+        faults.append(("shadows", "nothing is mixed but by the selection weights; a shadow varies the mixer auto"))
+    return faults
 
 
 def wrong_priors(mixer: MixerSettings) -> list[str]:
@@ -46,7 +58,7 @@ def wrong_priors(mixer: MixerSettings) -> list[str]:
 def only_in_replay(settings: FeedSettings) -> list[tuple[str, str]]:
     """Settings that a worker does not serve: name and reason."""
     why = "the service runs the default; compare other values with stream-peer replay --set"
-    faults = [(f"method.{name}", why) for name in changed_method(settings.method)]
+    faults = [(f"method.{name}", why) for name in changed_settings(settings.method)]
     if settings.loss == "spherical":
         faults.append(("loss", "a worker serves squared and log; compare spherical with stream-peer replay --set"))
     return faults
@@ -57,12 +69,19 @@ def mixes(settings: FeedSettings) -> bool:
     return settings.preset != "paper" and settings.method.mixer == "auto"
 
 
+def unread(settings: FeedSettings) -> tuple[str, ...]:
+    """Settings that the method of the feed does not read."""
+    if mixes(settings):
+        return ()
+    return ("mixer", "stretch") if settings.preset == "paper" else ("mixer",)
+
+
 def unused_settings(given: Mapping[str, Any], settings: FeedSettings) -> list[tuple[str, str]]:
     """Settings that the document states and the method of the feed does not use: name and reason.
 
     A version that is not stated may still rise when settings are applied, so it uses them all.
     """
-    live = "mixer.trust_prior"
+    live = f"mixer.{_TRUST_PRIOR}"
     if not mixes(settings):
         why = "nothing is mixed but by the selection weights; leave it out"
         return [(live, why)] if _trust_prior(given) == "on" else []
@@ -77,7 +96,7 @@ def unused_settings(given: Mapping[str, Any], settings: FeedSettings) -> list[tu
 
 def _trust_prior(given: object) -> object:
     mixer = given.get("mixer") if isinstance(given, Mapping) else None
-    return mixer.get("trust_prior") if isinstance(mixer, Mapping) else None
+    return mixer.get(_TRUST_PRIOR) if isinstance(mixer, Mapping) else None
 
 
 def _of_method(settings: FeedSettings) -> list[tuple[str, str]]:
@@ -144,7 +163,7 @@ def _learners(settings: FeedSettings) -> list[tuple[str, str]]:
             ("share", ("fixed-share",), "has"),
             ("committee", ("top-committee",), "has"),
         )
-        if name in changed_method(method) and method.learner not in learners
+        if name in changed_settings(method) and method.learner not in learners
     ]
 
 

@@ -68,10 +68,10 @@ PAPER = MethodSettings(
 """The preset ``paper``: everybody against the answer of group A, at the error rate of the time, for good."""
 
 
-def changed_method(method: MethodSettings) -> dict[str, object]:
+def changed_settings(settings: "MethodSettings | MixerSettings") -> dict[str, object]:
     """What differs from the default, by name."""
-    values = {name: getattr(method, name) for name in BUILT_IN.__struct_fields__}
-    return {name: value for name, value in values.items() if value != getattr(BUILT_IN, name)}
+    values, default = msgspec.structs.asdict(settings), type(settings)()
+    return {name: value for name, value in values.items() if value != getattr(default, name)}
 
 
 _UNITS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000, "y": 31_536_000_000}
@@ -228,7 +228,7 @@ class FeedSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         default = FeedSettings(method_version=NEWEST_METHOD)
         plain, built_in = (dict(zip(MEANING, one.meaning(), strict=True)) for one in (self, default))
         changed = {name: value for name, value in plain.items() if value != built_in[name] and name != "method"}
-        changed |= {f"method.{name}": value for name, value in changed_method(self.method).items()}
+        changed |= {f"method.{name}": value for name, value in changed_settings(self.method).items()}
         return [f"{name}={value}" for name, value in changed.items()]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from stream_peer.events.times import Milliseconds
-from stream_peer.settings.feed.checks import unused_settings
+from stream_peer.settings.feed.checks import unread, unused_settings
 from stream_peer.settings.feed.model import DURATIONS, FeedSettings
 from stream_peer.settings.process.model import DURATION_SCHEMA, SIZE_SCHEMA, Secret, Settings, leaves
 
@@ -93,12 +93,15 @@ def shown_settings(settings: Settings) -> Iterator[tuple[str, object]]:
 def shown_feed_settings(settings: FeedSettings) -> Iterator[tuple[str, object]]:
     """Every setting of a feed that its method uses, by its path, in the form it would have in a file."""
     document = msgspec.to_builtins(settings)
+    for name in unread(settings):
+        del document[name]
     for path, _ in unused_settings(document, settings):
         block, (*outer, name) = document, path.split(".")
         for key in outer:
             block = block[int(key) if key.isdigit() else key]  # numbers are places in the list of shadows
         del block[name]
-    for name, value in msgspec.structs.asdict(settings).items():
+    for name in document:
+        value = getattr(settings, name)
         if isinstance(value, msgspec.Struct):
             yield from ((f"{name}.{inner}", getattr(value, inner)) for inner in document[name])
         elif name == "shadows":

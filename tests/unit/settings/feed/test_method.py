@@ -44,6 +44,9 @@ BAD_COMBINATIONS: list[tuple[Settings, str, str]] = [
     ({"preset": "paper", **variant(learner="ada-hedge")}, "method", "leave method out, or set preset to robust"),
     ({"preset": "paper", "loss": "log"}, "loss", "leave loss out, or set preset to robust"),
     ({"preset": "paper", "vote_rule": "own-median"}, "vote_rule", "set vote_rule to half"),
+    ({"preset": "paper", "mixer": {"peer_rate": 48}}, "mixer.peer_rate", "does not use it; leave it out"),
+    ({"preset": "paper", "stretch": False}, "stretch", "does not use it; leave it out"),
+    ({"mixer": {"uniform_share": 0.1}, **variant(mixer="five")}, "mixer.uniform_share", "does not use it"),
 ]
 
 OUT_OF_RANGE: list[dict[str, Any]] = [
@@ -115,6 +118,15 @@ def test_settings_of_a_feed_overlay_single_ones_of_the_defaults() -> None:
 
     assert book.of("econ").method == MethodSettings(learner="top-committee", committee=3, pricing="frozen")
     assert book.of("other").method == MethodSettings(pricing="frozen")
+
+
+def test_a_feed_with_the_preset_paper_may_say_that_the_defaults_of_the_others_are_not_its_own() -> None:
+    feeds = {"econ": {"preset": "paper", "mixer": {"peer_rate": 24}, "stretch": True}}
+    others = {"mixer": {"peer_rate": 48}, "stretch": False}
+
+    assert load_document({"defaults": others, "feeds": feeds}).of("econ") == taken({"preset": "paper"})
+    with pytest.raises(SettingsError, match=r"feeds\.econ\.mixer\.peer_rate"):
+        load_document({"defaults": others, "feeds": {"econ": {"preset": "paper"}}})
 
 
 def test_the_preset_paper_is_what_its_settings_would_be_but_for_its_own_mean() -> None:

@@ -46,6 +46,13 @@ def test_shown_feed_settings_are_a_document_that_gives_them_again() -> None:
     assert load_document(document).default == settings
 
 
+def test_what_the_preset_paper_does_not_use_is_not_shown() -> None:
+    shown = [path for path, _ in shown_feed_settings(FeedSettings(preset="paper"))]
+
+    assert not [path for path in shown if path.startswith("mixer.") or path == "stretch"]
+    assert {"preset", "trust.dependence_z", "ledger_max"}.issubset(shown)
+
+
 SECRET = Secret("hunter2")
 
 
