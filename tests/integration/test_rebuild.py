@@ -5,20 +5,24 @@ The worker waits for the test in the middle of what it does (see ``gated_worker`
 
 import json
 from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
 from typing import Any, NamedTuple
 
+import numpy as np
 import pytest
 import yaml
 
 from stream_peer.events import topics
+from stream_peer.events.feed_log import BlockNamed, read_feed_log
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.changelog import ChangelogReader, Recovered
 from stream_peer.log.driver import fold, pump
 from stream_peer.log.stage import LogRecord
 from tests.integration.support.client import KafkaClient
-from tests.integration.support.events import Event, crowd, milliseconds, question
+from tests.integration.support.events import Event, crowd, forecast, milliseconds, question
 from tests.integration.support.gates import GATED, Gates
+from tests.integration.support.recount import Recount
 from tests.integration.support.service import APPLY, SECRET, Service, Shape, Worker, service
 from tests.integration.support.waiting import wait_until
 from tests.order_free import order_free
@@ -207,3 +211,42 @@ def test_a_worker_that_ends_in_the_middle_leaves_the_rest_to_the_next_one(
     assert made.weights(FEED)["settings"] == json.loads(made.read(topics.CONTROL_EVENTS)[-1].value or b"")["hash"]
     assert_exact(made)
     assert made.workers["w1"].terminate() == 0
+
+
+def with_copies(questions: int) -> Iterator[Event]:
+    """Experts who are mostly right, and four copies of one who often is not."""
+    rng = np.random.default_rng(4)
+    for number in range(questions):
+        yield question(f"q{number}", FEED, CLOSED / 2, opens_at=None)
+        is_yes, (is_right, copied) = rng.random() < 0.5, (rng.random(5) > 0.15, rng.random() > 0.4)
+        for expert, right in enumerate([*is_right.tolist(), *4 * [copied]]):
+            probability = round(0.5 + (0.4 if right == is_yes else -0.4) * rng.uniform(0.8, 1.0), 3)
+            yield {**forecast(f"q{number}", f"e{expert}", probability, 0.0), "feed": FEED}
+
+
+def test_after_a_kill_in_the_rebuild_of_a_feed_that_named_copies_all_that_was_said_follows_from_the_log(
+    kafka: KafkaClient, tmp_path: Path
+) -> None:
+    gates = Gates(tmp_path / "gates")
+    with service(kafka, tmp_path / "service", shape=Shape(1, 1), defaults={"history": True}) as made:
+        made.run("topics", "apply")
+        deployed = Rebuilding(made, gates)
+        worker = deployed.start()
+        made.run(*APPLY)
+        made.wait_configured()
+        gates.close("connect")
+
+        made.send(with_copies(60))
+        made.tick(milliseconds(CLOSED))
+        gates.wait_reached("connect", made)
+        worker.kill()
+        gates.open("connect")
+        worker = deployed.start().wait_ready()
+        deployed.finish()
+
+        assert made.metric("stream_peer_rebuilds_total", stage="feed") >= 1
+        assert worker.terminate() == 0
+        events = (read_feed_log(message.value) for message in made.read(topics.FEED_LOG))
+        (named,) = {event.src: event for event in events if isinstance(event, BlockNamed)}.values()
+        assert [block.experts for block in named.blocks] == [["e5", "e6", "e7", "e8"]]
+        Recount(made).check()
