@@ -14,7 +14,7 @@ from stream_peer.cli.options import (
     refuse_flags_of_files,
     settings_options,
 )
-from stream_peer.serve.terminal import of_reading, progress_bar
+from stream_peer.serve.terminal import bar_of, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
@@ -122,7 +122,7 @@ def _from_files(
 
     options, probe = of_files.options(invocation), probe_for(request)
     with progress_bar("events") as progress:
-        lines = [read_lines(file, of_reading(progress)) for file in files]
+        lines = [read_lines(file, bar_of("bytes read", progress)) for file in files]
         result = replay(lines, options, progress=progress, probes=[probe])
     must_be_usable(result, files)
     probe.finish()

@@ -20,7 +20,7 @@ from stream_peer.cli.options import (
 )
 from stream_peer.cli.transfer import ReplayExports, replay_targets
 from stream_peer.events.spelling import spelt
-from stream_peer.serve.terminal import of_reading, progress_bar
+from stream_peer.serve.terminal import ProgressBar, bar_of, progress_bar
 from stream_peer.settings.process import read_secret
 
 if TYPE_CHECKING:
@@ -166,13 +166,13 @@ def _from_files(invocation: Invocation, files: tuple[Path, ...], choices: _Choic
     options = _options(invocation, choices)
     exports = ReplayExports(choices.exports, options.document) if choices.exports else None
     shadows = ShadowRuns(read_shadows(choices.shadows), options)
-    report = None if choices.report is None else ReplayReport(choices.report)
     asked = None if choices.explain is None else _asked(files, options, choices.explain)
     with ExitStack() as stack:
         write = _writer(stack, choices.out)
         progress = stack.enter_context(progress_bar("events"))
+        report = None if choices.report is None else ReplayReport(choices.report, progress)
         result = replay(
-            shadows.kept([read_lines(file, of_reading(progress)) for file in files]),
+            shadows.kept([read_lines(file, bar_of("bytes read", progress)) for file in files]),
             options,
             write=write,
             progress=progress,
@@ -224,7 +224,7 @@ def _asked(files: tuple[Path, ...], options: "ReplayOptions", question: str) -> 
         raise click.UsageError(msg)
     counter = RevisionCounter()
     with progress_bar("events") as progress:
-        lines = [read_lines(file, of_reading(progress)) for file in files]
+        lines = [read_lines(file, bar_of("bytes read", progress)) for file in files]
         result = replay(lines, options, write=counter.write, progress=progress)
     must_be_usable(result, files)
     ranked = counter.ranked()
@@ -328,11 +328,12 @@ class ReplayReport:
         If matplotlib is not installed: at once, not after the replay.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, progress: ProgressBar | None = None) -> None:
         from stream_peer.serve.pages.parts import require_matplotlib
 
         require_matplotlib()
         self._path = path
+        self._progress = bar_of("records explained", progress)
         self._explanations: dict[str, list[WeightExplanation]] = {}
 
     def __call__(self, run: "Run") -> None:
@@ -342,7 +343,8 @@ class ReplayReport:
 
         for name, feed in run.history.feeds.items():
             if feed.weights:
-                self._explanations[name] = run_explanations(run, name, leaders(feed.weights)[:EXPLAINED])
+                experts = leaders(feed.weights)[:EXPLAINED]
+                self._explanations[name] = run_explanations(run, name, experts, progress=self._progress)
 
     def write(self, result: "ReplayResult", shadows: "Mapping[str, Sequence[ShadowScores]]") -> None:
         """Write the report; ``shadows`` are those folded beside the replay, by feed."""

@@ -90,9 +90,9 @@ class ProgressBar(Protocol):
         """Show it."""
 
 
-def of_reading(progress: "ProgressBar | None") -> Callable[[int, int], None] | None:
-    """The same bar for the bytes of the files while they are read."""
-    return None if progress is None else lambda done, total: progress(done, total, "bytes read")
+def bar_of(what: str, progress: "ProgressBar | None") -> Callable[[int, int], None] | None:
+    """The same bar, of something else than it was made for."""
+    return None if progress is None else lambda done, total: progress(done, total, what)
 
 
 @contextmanager

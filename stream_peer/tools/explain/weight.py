@@ -5,7 +5,7 @@ The log is one that a replay kept, or that of the brokers.
 
 import math
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
@@ -252,7 +252,13 @@ class ProbedFold:
         self.probe.after_record(Effects(), self._stage)
 
 
-def run_explanations(run: Run, feed: str, experts: Sequence[str], questions: int = 3) -> list[WeightExplanation]:
+def run_explanations(
+    run: Run,
+    feed: str,
+    experts: Sequence[str],
+    questions: int = 3,
+    progress: Callable[[int, int], None] | None = None,
+) -> list[WeightExplanation]:
     """Why the shares of a feed's experts in the mix moved in a replay that has ended; of those that ever had one.
 
     Parameters
@@ -263,13 +269,18 @@ def run_explanations(run: Run, feed: str, experts: Sequence[str], questions: int
     experts : sequence of str
     questions : int
         How many questions to list.
+    progress : callable or None
+        Gets the number of records folded, and of all.
     """
     probe = WeightProbe(feed, [WeightTimeline(expert) for expert in experts])
     plan = run.plan
     partition = partition_of(feed, plan.feed_log_partitions)
     folding = ProbedFold(probe, partition, plan.secret, plan.book, plan.method_of)
-    for record in run.log(partition):
+    total = 0 if progress is None else sum(1 for _ in run.log(partition))
+    for number, record in enumerate(run.log(partition), 1):
         pump(folding.fold(record), partial(run.log, partition))
+        if progress is not None:
+            progress(number, total)
     found = (explanation_of(timeline, feed, questions=questions) for timeline in probe.timelines)
     return [explanation for explanation in found if explanation is not None]
 
@@ -314,20 +325,18 @@ def read_for(
         (end,) = consumer.end_offsets([place]).values()
         folding = ProbedFold(probe, place.partition, secret)
         with closing(read_to_end(consumer, [place])) as batches:
-            for records in batches:
-                probe.note_feeds(records)
-                if not _folded(folding, records, settings, place):
+            for record in _noted(probe, batches):
+                if probe.is_over(record):  # nor does a later one belong to a span
                     break
+                pump_from_log(folding.fold(record), settings, place)
                 if progress is not None:
-                    progress(records[-1].offset + 1 - start, end - start)
+                    progress(record.offset + 1 - start, end - start)
     probe.finish()
     return int(start)
 
 
-def _folded(folding: ProbedFold, records: Sequence[Any], settings: Settings, place: Any) -> bool:
-    """Fold a batch; False if no later record belongs to a span."""
-    for record in records:
-        if folding.probe.is_over(record):
-            return False
-        pump_from_log(folding.fold(record), settings, place)
-    return True
+def _noted(probe: WeightProbe, batches: Iterable[Sequence[Any]]) -> Iterator[Any]:
+    """The records of batches, once the probe has noted the feeds of the whole batch."""
+    for records in batches:
+        probe.note_feeds(records)
+        yield from records

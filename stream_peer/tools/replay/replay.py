@@ -122,7 +122,7 @@ def replay(
     with Run(_plan(chosen, book, events, write, probes, keeps_log=bool(finished))) as run:
         for number, (time, event) in enumerate(timed(events, horizon)):
             run.fold(event, time)
-            if progress is not None and number % 500 == 0:
+            if progress is not None and number % 50 == 0:
                 progress(number, len(events))
         if ended:
             run.end(ended + max(settings.grace for settings in (book.default, *book.feeds.values())))

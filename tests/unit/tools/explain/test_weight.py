@@ -24,6 +24,7 @@ from stream_peer.tools.explain.weight_timeline import WeightProbe, WeightTimelin
 from stream_peer.tools.explain.words import goes_beyond, sentences
 from stream_peer.tools.replay.files import read_lines
 from stream_peer.tools.replay.replay import ReplayOptions, replay
+from stream_peer.tools.replay.run import Run
 from tests.golden.lives import STORY
 from tests.unit.tools.replay.file_lines import lines, season
 
@@ -154,10 +155,16 @@ def test_the_log_of_a_replay_gives_the_same_explanations_as_the_replay_itself(co
 
     found: list[WeightExplanation] = []
     values = [*season(), *([CONTROL] if controls else [])]
-    replay([lines(values)], finished=[lambda run: found.extend(run_explanations(run, "econ", [*EXPERTS, "nobody"]))])
+    told: list[tuple[int, int]] = []
+
+    def explain(run: Run) -> None:
+        found.extend(run_explanations(run, "econ", [*EXPERTS, "nobody"], progress=lambda *done: told.append(done)))
+
+    replay([lines(values)], finished=[explain])
 
     assert found == expected
     assert len(found) == 5
+    assert told == [(number, len(told)) for number in range(1, len(told) + 1)] != []
 
 
 def test_who_or_what_is_not_there_is_named_with_what_may_have_been_meant() -> None:
