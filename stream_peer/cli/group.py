@@ -37,6 +37,8 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "topics": LazyCommand("topics", "topics_group", "Plan, make and check the topics on the brokers."),
     "settings": LazyCommand("settings", "settings_group", "Show, check and apply settings."),
     "replay": LazyCommand("replay", "replay_command", "Run the engine over files, without Kafka."),
+    "whatif": LazyCommand("import_file", "whatif_command", "What it would have told of your data, and when."),
+    "import-file": LazyCommand("import_file", "import_file_command", "Turn files of other formats into events."),
     "explain": LazyCommand("explain", "explain_command", "Explain why an expert's weight moved, term by term."),
     "paper": LazyCommand("paper", "paper_command", "Re-run the claims of the paper behind the service."),
     "tail": LazyCommand("tail", "tail_command", "Watch the weights of a feed."),
@@ -92,7 +94,7 @@ def cli() -> None:
 
     \b
     stream-peer demo                                  see it work, with nothing but Python
-    stream-peer replay forecasts.jsonl                try it on a file of yours
+    stream-peer whatif csv forecasts.csv              try it on a file of yours
     stream-peer topics apply --bootstrap kafka:9092   make the topics
     stream-peer worker --bootstrap kafka:9092         serve
     stream-peer tail my-feed --bootstrap kafka:9092   watch

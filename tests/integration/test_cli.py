@@ -221,3 +221,28 @@ def test_tail_once_prints_the_newest_weights(file: Path, topic_prefix: str, kafk
     assert json.loads(found.stdout)["revision"] == 5
     assert other.returncode == 2
     assert "feeds that have some: econ" in other.stderr
+
+
+def test_a_file_of_another_format_is_sent_as_events_in_order(
+    file: Path, kafka: KafkaClient, repository: Path, topic_prefix: str, tmp_path: Path
+) -> None:
+    sample, events = repository / "examples" / "formats" / "metaculus", tmp_path / "events.jsonl"
+    missing = command("import-file", "metaculus", str(sample), "--to-topic", STREAM_PEER_CONFIG=str(file))
+    assert command("topics", "apply", STREAM_PEER_CONFIG=str(file)).returncode == 0
+
+    sent = command(
+        "import-file", "metaculus", str(sample), "--to-topic", "--to", str(events), STREAM_PEER_CONFIG=str(file)
+    )
+
+    assert missing.returncode == 78, missing.stderr
+    assert sent.returncode == 0, sent.stderr
+    assert f"548 events → {topic_prefix}forecast-events; if they lie in the past" in sent.stdout
+    found = kafka.read_all(topic_prefix + topics.FORECAST_EVENTS)
+    by_partition: dict[int, list[bytes]] = {}
+    for record in found:
+        assert record.partition == partition_of(record.key or b"", 2)
+        by_partition.setdefault(record.partition, []).append(record.value or b"")
+    expected: dict[int, list[bytes]] = {}
+    for line in events.read_bytes().splitlines():
+        expected.setdefault(partition_of(json.loads(line)["question_id"], 2), []).append(line)
+    assert by_partition == expected

@@ -7,8 +7,9 @@ from typing import Any
 
 from kafka import KafkaProducer, TopicPartition
 
+from stream_peer.events import topics
 from stream_peer.kafka.client.preflight import preflight
-from stream_peer.kafka.client.read import kafka_errors
+from stream_peer.kafka.client.read import groupless_reader, kafka_errors, partitions_of
 from stream_peer.kafka.client.security import client_options
 from stream_peer.log.stage import LogRecord
 from stream_peer.settings.process import Settings
@@ -85,3 +86,28 @@ def append_to_feed_log(
             if progress is not None:
                 progress(written)
     return written
+
+
+def send_events(
+    settings: Settings, events: Iterable[tuple[bytes, bytes]], progress: Callable[[int], None] | None = None
+) -> int:
+    """Send events, each with its key, to ``forecast-events`` in their order; return how many.
+
+    Returns when every in-sync replica has all of them.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be written.
+    """
+    topic, sent, rest = settings.topic(topics.FORECAST_EVENTS), 0, iter(events)
+    with groupless_reader(settings) as consumer:
+        partitions_of(consumer, topic)  # a producer would wait a minute for a topic that is not there
+    with producer(settings, idempotent=True, linger_milliseconds=_APPEND_LINGER_MILLISECONDS) as to:
+        while some := list(islice(rest, _APPENDED_AT_ONCE)):
+            for one in [to.send(topic, value, key) for key, value in some]:
+                one.get(timeout=_DELIVERY_SECONDS)
+            sent += len(some)
+            if progress is not None:
+                progress(sent)
+    return sent

@@ -53,7 +53,7 @@ def read_lines(path: Path, progress: Progress | None = None) -> Iterator[FileLin
     try:
         with path.open("rb") as file:
             size = path.stat().st_size
-            for number, line in enumerate(_not_blank(_text(file), path), 1):
+            for number, line in enumerate(lines_of(plain_text(file), path.name), 1):
                 if progress is not None and number % 4096 == 0 and size:
                     progress(file.tell(), size)
                 yield line
@@ -65,7 +65,7 @@ def read_lines(path: Path, progress: Progress | None = None) -> Iterator[FileLin
         raise UnreadableFileError(msg) from error
 
 
-def _text(file: io.BufferedReader) -> io.BufferedReader:
+def plain_text(file: io.BufferedReader) -> io.BufferedReader:
     """The bytes of a file as UTF-8. Only looked at, never read again from the start: it may be a pipe."""
     if file.peek(len(_GZIP)).startswith(_GZIP):
         file = io.BufferedReader(gzip.GzipFile(fileobj=file), _AT_ONCE)
@@ -97,18 +97,19 @@ class _Recoded(io.RawIOBase):
         return size
 
 
-def _not_blank(file: io.BufferedIOBase, path: Path) -> Iterator[FileLine]:
+def lines_of(file: io.BufferedIOBase, name: str) -> Iterator[FileLine]:
+    """The lines of plain text that are not blank, as those of a file of this name."""
     number = blank = 0
     while line := bounded_line(file, MAX_EVENT_BYTES):
         number += 1
         payload = line.removeprefix(_MARK).strip() or (line if len(line) > MAX_EVENT_BYTES + 1 else b"")
         if payload:
             blank = 0
-            yield FileLine(f"{path.name}:{number}", payload)
+            yield FileLine(f"{name}:{number}", payload)
             continue
         blank += 1
         if blank > MOST_BLANK:
-            msg = f"{path} has more than {MOST_BLANK:,} blank lines one after the other: it is no file of events"
+            msg = f"{name} has more than {MOST_BLANK:,} blank lines one after the other: it is no file of events"
             raise UnreadableFileError(msg)
 
 
