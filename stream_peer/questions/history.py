@@ -24,7 +24,7 @@ MAX_ENTRIES = 64
 _ENTRY = np.dtype([("stated", "<i8"), ("arrived", "<i8"), ("probability", "<f8"), ("who", "<u4")])
 _AFTER = 1 << 31  # within ``who``: the entry arrived after its question's resolution
 _NUMBER = _AFTER - 1
-_pack_entry = struct.Struct("<qqdI").pack
+pack_entry = struct.Struct("<qqdI").pack
 
 _FORMER_ENTRY = np.dtype([("at", "<i8"), ("probability", "<f8"), ("who", "<u4")])
 _FORMER_MOVED = np.dtype([("stated", "<i8"), ("at", "<i8"), ("who", "<u4")])
@@ -48,6 +48,8 @@ class History:
         The experts, numbered as they came.
     log : bytearray
         The entries.
+    counts : bytearray
+        How many entries each expert has, by number.
     rules : Rules
         Of the feed that the question belongs to; ``redate`` changes them.
     is_resolved : bool
@@ -58,7 +60,7 @@ class History:
         The same, of entries that are not kept any more, or of which it is not known when they arrived.
     """
 
-    __slots__ = ("_counts", "experts", "first", "gone", "id_bytes", "is_resolved", "log", "rules")
+    __slots__ = ("counts", "experts", "first", "gone", "id_bytes", "is_resolved", "log", "rules")
 
     def __init__(self) -> None:
         self.experts: dict[str, int] = {}
@@ -68,7 +70,7 @@ class History:
         self.first: Milliseconds = NEVER
         self.gone: Milliseconds = NEVER
         self.id_bytes = 0
-        self._counts = bytearray()
+        self.counts = bytearray()
 
     def __len__(self) -> int:
         return len(self.log) // _ENTRY.itemsize
@@ -87,12 +89,12 @@ class History:
         """
         who = self.experts.get(expert_id)
         if who is None:
-            who = self._number(expert_id)
-        count = self._counts[who] + 1
-        self._counts[who] = count
+            who = self.number(expert_id)
+        count = self.counts[who] + 1
+        self.counts[who] = count
         if self.is_resolved:
             who |= _AFTER
-        self.log += _pack_entry(stated, arrived, math.nan if probability is None else probability, who)
+        self.log += pack_entry(stated, arrived, math.nan if probability is None else probability, who)
         if counts < self.first:  # noqa: PLR1730 - min() costs twice as much, once a forecast
             self.first = counts
         return count > MAX_ENTRIES
@@ -103,15 +105,15 @@ class History:
         """Append entries of one moment. True if an expert now has more than ``MAX_ENTRIES``."""
         if counts < self.first and forecasts:
             self.first = counts
-        experts, numbers = self.experts, self._counts
+        experts, numbers = self.experts, self.counts
         after = _AFTER if self.is_resolved else 0
         packed = []
         most = 0
         for expert_id, probability in forecasts.items():
             who = experts.get(expert_id)
             if who is None:
-                who = self._number(expert_id)
-            packed.append(_pack_entry(stated, arrived, math.nan if probability is None else probability, who | after))
+                who = self.number(expert_id)
+            packed.append(pack_entry(stated, arrived, math.nan if probability is None else probability, who | after))
             count = numbers[who] + 1
             numbers[who] = count
             if count > most:  # noqa: PLR1730 - as above
@@ -121,7 +123,7 @@ class History:
 
     def surplus(self, experts: Iterable[str]) -> list[str]:
         """Those of some experts that have more than ``MAX_ENTRIES``."""
-        return [expert_id for expert_id in experts if self._counts[self.experts[expert_id]] > MAX_ENTRIES]
+        return [expert_id for expert_id in experts if self.counts[self.experts[expert_id]] > MAX_ENTRIES]
 
     def counts_from(self, rules: Rules, stated: Milliseconds, arrived: Milliseconds) -> Milliseconds:
         """From when a forecast that arrives now would count, by some rules; NEVER if they refuse it."""
@@ -236,7 +238,7 @@ class History:
         dropped = own[np.concatenate([np.arange(used, len(own)), free])[: len(own) - MAX_ENTRIES]]
         self.gone = min(self.gone, int(at[dropped].min(initial=NEVER)))
         self.log = bytearray(np.delete(self._entries(), dropped).tobytes())
-        self._counts[who] -= len(dropped)
+        self.counts[who] -= len(dropped)
         return len(dropped)
 
     def drop(self, experts: Collection[str]) -> None:
@@ -262,13 +264,13 @@ class History:
         ``first`` and ``gone`` are the caller's.
         """
         known = self.experts
-        numbers = np.array([known[name] if name in known else self._number(name) for name in names], dtype=np.int64)
+        numbers = np.array([known[name] if name in known else self.number(name) for name in names], dtype=np.int64)
         entries = np.frombuffer(bytearray(log), _ENTRY)
         _renumber(entries, numbers)
         self.log += entries.tobytes()
         counts = np.bincount(entries["who"] & _NUMBER, minlength=len(self.experts))
         for who, count in enumerate(counts.tolist()):
-            self._counts[who] += count
+            self.counts[who] += count
 
     def rename(self, name: Callable[[str], str]) -> None:
         """Rename every expert; no two may get the same name."""
@@ -284,12 +286,13 @@ class History:
 
     def _clear(self) -> None:
         self.experts, self.log = {}, bytearray()
-        self.id_bytes, self._counts = 0, bytearray()
+        self.id_bytes, self.counts = 0, bytearray()
 
-    def _number(self, expert_id: str) -> int:
+    def number(self, expert_id: str) -> int:
+        """Number an expert that is new."""
         who = len(self.experts)
         self.experts[expert_id] = who
-        self._counts.append(0)
+        self.counts.append(0)
         self.id_bytes += len(expert_id) if expert_id.isascii() else len(expert_id.encode())
         return who
 

@@ -7,6 +7,7 @@ else. `QuestionStage.step` folds that one, as it folds every record: these too, 
 
 from collections.abc import Callable, Collection, Mapping, Sequence, Set
 from datetime import UTC, datetime, timedelta
+from math import nan
 
 import msgspec
 
@@ -15,6 +16,7 @@ from stream_peer.events.times import YEAR_2000, Milliseconds
 from stream_peer.log.clock import Agenda, Clock
 from stream_peer.log.stage import Effects, Record
 from stream_peer.questions.dating import Periods
+from stream_peer.questions.history import MAX_ENTRIES, pack_entry
 from stream_peer.questions.state import QuestionState
 from stream_peer.questions.store import QuestionStore
 
@@ -77,7 +79,7 @@ class PlainForecasts:
         self._note_unusual = note_unusual
 
     # A call for each forecast would cost a tenth of all that is done with it, so all is in one function.
-    def take(self, records: Sequence[Record], start: int, effects: Effects) -> int:  # noqa: C901, PLR0912
+    def take(self, records: Sequence[Record], start: int, effects: Effects) -> int:  # noqa: C901, PLR0912, PLR0915
         """Fold records from ``start`` to the first that is not plain; return the index of that one."""
         clock, live, names, since = self._clock, self._store.live, self._names, self._periods.since
         skew, due = clock.skew, self._agenda.next
@@ -101,7 +103,7 @@ class PlainForecasts:
                 history, settings = question.history, question.settings
                 limit, feed, at = settings.backdate_limit, event.feed, (event.at - _EPOCH) // _MILLISECOND
                 # Not credible, or one of these is due: the question's plan or one of its rounds, or another question.
-                if at < YEAR_2000 or at > arrived + settings.horizon or at > arrived + skew:
+                if at < YEAR_2000 or (at > arrived and at - arrived > min(settings.horizon, skew)):
                     break
                 if not question.alert < at < due or at < history.first:
                     break
@@ -111,11 +113,15 @@ class PlainForecasts:
                 if feed is not None and feed != question.feed:
                     break
                 if type(event) is Forecast:
-                    expert_id = event.expert_id
-                    if expert_id not in history.experts:
+                    expert_id, probability = event.expert_id, event.probability
+                    who = history.experts.get(expert_id)
+                    if who is None:
                         self._check_new((expert_id,))
-                    has_surplus = history.add(expert_id, event.probability, at, arrived, at)
-                    if has_surplus or question.changed_experts is not None:
+                        who = history.number(expert_id)
+                    history.log += pack_entry(at, arrived, nan if probability is None else probability, who)
+                    count = history.counts[who] + 1
+                    history.counts[who] = count
+                    if count > MAX_ENTRIES or question.changed_experts is not None:
                         self._note_unusual(question, (expert_id,), effects)
                     singles += 1
                 else:

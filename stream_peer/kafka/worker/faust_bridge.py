@@ -30,6 +30,7 @@ from collections.abc import (
     Mapping,
     Sequence,
 )
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -44,7 +45,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 from aiokafka.conn import AIOKafkaConnection
 from aiokafka.consumer import fetcher
-from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher, PartitionRecords
+from aiokafka.consumer.fetcher import READ_UNCOMMITTED, Fetcher, FetchResult, PartitionRecords
 from aiokafka.consumer.group_coordinator import GroupCoordinator
 from aiokafka.coordinator.protocol import ConsumerProtocolMemberAssignment, ConsumerProtocolMemberMetadata
 from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBatch
@@ -124,6 +125,7 @@ METHODS = {
     (driver.AIOKafkaConsumerThread, "on_thread_stop"): ("self",),
     (driver.AIOKafkaConsumerThread, "_create_worker_consumer"): ("self", "transport"),
     (Fetcher, "end_offsets"): ("self", "partitions", "timeout_ms"),
+    (FetchResult, "getall"): ("self", "max_records"),
     (PartitionRecords, "_consumer_record"): ("self", "tp", "record"),
     (driver.Consumer, "_getmany"): ("self", "active_partitions", "timeout"),
     (driver.Consumer, "seek_wait"): ("self", "partitions"),
@@ -1483,21 +1485,41 @@ class _TokenFile(AbstractTokenProvider):
 
 _BATCH_LENGTH = slice(8, 12)  # of a batch, behind its first offset: the bytes that follow
 _BATCH_BEFORE = 12
-_BATCH_MAGIC = 16
-_WITH_HEADERS = 2
 
 
 def read_any_names() -> None:
     """From here on consumers of aiokafka read records whatever the names of their headers, and hand them out bare."""
     fetcher.MemoryRecords = _Records
     fetcher.PartitionRecords = _BareRecords
+    fetcher.FetchResult = _BareFetch
+
+
+class _BareFetch(FetchResult):
+    """What was fetched of a partition; nobody sets ``max_records``."""
+
+    def getall(self, max_records: int | None = None) -> list[Record]:
+        return list(chain.from_iterable(super().getall(max_records)))
 
 
 class _BareRecords(PartitionRecords):
-    """Records of a partition as the decoder makes them. A `ConsumerRecord` of each would cost more than that."""
+    """Records of a partition as the decoder makes them, a list of each batch.
 
-    def _consumer_record(self, _tp: Any, record: Record) -> Record:
-        return record
+    To make a `ConsumerRecord` of each, or only to hand each on, would cost more than to decode them.
+    """
+
+    def _consumer_record(self, _tp: Any, record: "_WholeBatch") -> Sequence[Record]:
+        first = self.next_fetch_offset
+        return record if record[0].offset >= first else [one for one in record if one.offset >= first]
+
+
+class _WholeBatch(list[Record]):
+    """Records of a batch, which aiokafka takes for one record: the last."""
+
+    __slots__ = ()
+
+    @property
+    def offset(self) -> int:
+        return self[-1].offset
 
 
 class _Records:
@@ -1517,14 +1539,11 @@ class _Records:
         batch = self._records.next_batch()
         size = _BATCH_BEFORE + int.from_bytes(self._left[_BATCH_LENGTH], "big")
         content, self._left = self._left[:size], self._left[size:]
-        return _NamedBatch(batch, content) if content[_BATCH_MAGIC] >= _WITH_HEADERS else batch
+        return _NamedBatch(batch, content)
 
 
 class _NamedBatch:
-    """A batch that is read as always; only if that fails for a name it is read again, slowly, from its first record.
-
-    The caller skips the records that it has had.
-    """
+    """A batch that is read as always; only if that fails for a name it is read again, slowly."""
 
     __slots__ = ("_batch", "_content")
 
@@ -1538,11 +1557,13 @@ class _NamedBatch:
     def __next__(self) -> Any:
         return next(self._batch)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[_WholeBatch]:
         try:
-            yield from self._batch
+            records = _WholeBatch(self._batch)
         except UnicodeDecodeError:
-            yield from _SlowBatch(self._content)
+            records = _WholeBatch(_SlowBatch(self._content))
+        if records:
+            yield records
 
 
 class _SlowBatch(_DefaultRecordBatchPy):

@@ -1,6 +1,7 @@
 """Records are read whatever the names of their headers: anybody may write one, and no name may end a worker."""
 
 import struct
+from itertools import chain
 from typing import Any
 
 import pytest
@@ -38,7 +39,7 @@ def read(content: bytes, start: int = 0) -> list[Any]:
     read_any_names()
     place = TopicPartition("forecast-events", 0)
     records = fetcher.MemoryRecords(content)
-    return list(fetcher.PartitionRecords(place, records, [], start, None, None, True, 1))
+    return list(chain.from_iterable(fetcher.PartitionRecords(place, records, [], start, None, None, True, 1)))
 
 
 @pytest.mark.parametrize("compression", [NO_COMPRESSION, ZSTD])
