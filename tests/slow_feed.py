@@ -335,7 +335,7 @@ class SlowFeed:
         self.shrink = 0.0
         self.steps = 1
         self._parts: dict[str, dict[Key, float]] = {}
-        self._terms: dict[Key, list[float]] = {}
+        self._terms: dict[Key, dict[str, float]] = {}
 
     def round(self, event: Round, revision: int = -1) -> None:
         """``revision``: of what is published of it."""
@@ -406,15 +406,15 @@ class SlowFeed:
         self.rule = rule
 
     def _put(self, question: str, part: dict[Key, float]) -> None:
-        """Give a question's contribution, and collect all of them anew."""
+        """Give a question's contribution, in the place of what it had before."""
+        for key in self._parts.pop(question, {}):
+            del self._terms[key][question]
         self._parts[question] = part
-        self._terms = {}
-        for found in self._parts.values():
-            for key, value in found.items():
-                self._terms.setdefault(key, []).append(value)
+        for key, value in part.items():
+            self._terms.setdefault(key, {})[question] = value
 
     def sum(self, *key: object) -> float:
-        return math.fsum(self._terms.get(key, ()))
+        return math.fsum(self._terms.get(key, {}).values())
 
     def _said(self, p: Mapping[str, float], coin: int) -> Said:
         ids = sorted(p)

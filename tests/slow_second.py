@@ -1,13 +1,17 @@
 """The slow twin of a feed under version 2 of the method: what differs from version 1, word by word.
 
-``docs/numerics.md`` has the formulas. Which groups the guard has found is given, as the state of trust is.
+``docs/numerics.md`` has the formulas. The state of trust is given.
 """
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import combinations_with_replacement, pairwise
 from statistics import NormalDist
 
-from tests.slow_feed import PRIORS, RULES, Key, Known, Said, Setting, SlowFeed, side, softmax
+from stream_peer.events.feed_log import Round
+from tests.slow_certificate import NAMES, added_up, bound_of, confidence_of_all_times, rates_allowed
+from tests.slow_feed import PRIORS, RULES, Evidence, Key, Known, Said, Setting, SlowFeed, side, softmax
+from tests.slow_guard import Asked, Group, look
 
 HEEDED = {"ok": (2.0, 1.0), "warming-up": (1.0, 0.5), "contradicted": (0.25, 0.0), "uninformative": (0.0, 0.0)}
 """By the state of trust: by what the prior of the peer mixer is multiplied, how much of the peers' stretch counts."""
@@ -46,6 +50,11 @@ class SecondKnown(Known):
         found = super().contribution()
         if not found:
             return found
+        outcome = None if self.evidence == "open" else int(self.evidence)
+        rounds = [self.rounds[boundary] for boundary in sorted(self.rounds)]
+        for expert in {e for r in rounds for e in r.p}:
+            terms = added_up(rounds, RULES, outcome, self.weight, expert)
+            found |= {(name, expert): self.weight * value for name, value in terms.items()}
         return found | {(name,): self.weight * value for name, value in self._agreed().items()}
 
     def _agreed(self) -> dict[str, float]:
@@ -59,6 +68,18 @@ class SecondKnown(Known):
             for name, value in (said | {"centre": voters_mean(r), "told": r.mix - 0.5}).items():
                 found[name] = found.get(name, 0.0) + value / len(self.rounds)
         return found
+
+
+def asked(rounds: Sequence[Said]) -> Asked:
+    """What the guard looks at: the latest round, and first forecasts beside the figures of three rounds before."""
+    figures, first = list[float](), dict[str, tuple[float, Sequence[float]]]()
+    for before, r in pairwise(rounds):
+        figures += (before.b, before.mix, before.stretched)
+        late = r.p.keys() - first.keys() - rounds[0].p.keys()
+        first |= {e: (r.p[e], figures[-9:]) for e in late}
+    last = rounds[-1]
+    said_before = [said for before in rounds[-2:-1] for said in (before.mix, before.stretched)]
+    return Asked(last.p, last.votes, last.answer, said_before, first)
 
 
 def voters_mean(r: Said) -> float:
@@ -78,21 +99,51 @@ def agreement(r: Said) -> tuple[float, float]:
 
 
 class SecondSlowFeed(SlowFeed):
-    """A feed under version 2, but for its certificate.
+    """A feed under version 2.
 
-    ``prior`` and ``heed``: how far trust lets the agreement of experts count. ``groups``, ``weightless``: whom the
-    guard has found. A group votes once, and shares the weight of one; so do the weightless, but for no weight.
+    ``prior`` and ``heed``: how far trust lets the agreement of experts count. ``copies``, ``followers``: whom the guard
+    has found, at each 25th new question. A group votes once, and shares the weight of one; so do followers, but for no
+    weight.
     """
 
     def __init__(self, coin: Callable[[str, int], int], *, vote_rule: Setting = "half", loss: str = "squared") -> None:
         super().__init__(coin, vote_rule=vote_rule, loss=loss)
         self.prior = self.heed = 0.0
-        self.groups: list[set[str]] = []
-        self.weightless: set[str] = set()
+        self.copies: list[Group] = []
+        self.followers: Group | None = None
+        self.looked_at = 0
 
     def new_question(self) -> Known:
         """Nothing is known of it."""
         return SecondKnown()
+
+    @property
+    def groups(self) -> list[set[str]]:
+        return [set(group.experts) for group in self.copies]
+
+    @property
+    def weightless(self) -> set[str]:
+        return set(self.followers.experts) if self.followers else set()
+
+    def round(self, event: Round, revision: int = -1) -> None:
+        """With a look at what has been said last, if it is time."""
+        super().round(event, revision)
+        self._look()
+
+    def outcome(self, question: str, evidence: Evidence) -> None:
+        """It may come before anything else of its question."""
+        super().outcome(question, evidence)
+        self._look()
+
+    def _look(self) -> None:
+        if len(self.questions) < self.looked_at + 25:
+            return
+        self.looked_at = len(self.questions)
+        known = [known for known in [*self.questions.values()][-512:] if known.rounds and known.evidence != "annulled"]
+        rounds = [[said for _, said in sorted(one.rounds.items())] for one in known]
+        self.copies, self.followers = look(
+            list(map(asked, rounds)), self.groups, self.weightless, self.teams, self.excluded
+        )
 
     def follow_trust(self, status: str, heeded: str) -> None:
         """As under version 1; and the prior share of the peer mixer moves by .05 at most, as the stretch does.
@@ -236,6 +287,24 @@ class SecondSlowFeed(SlowFeed):
             return 0.0
         with_outcome = (cross - centre * told) * math.sqrt(max(of_outcome, 0.0) / of_experts) + centre * told
         return min(max((n * with_outcome - self.sum("size")) / (self.sum("size") + 5.0), 0.0), 1.0)
+
+    def certificate(self) -> float | None:
+        """Of all rounds of all questions."""
+        return self.unit * max(map(min, self.bounds().values()))
+
+    def bounds(self) -> dict[str, tuple[float, float]]:
+        """Of the regret against each expert listed: by reference answers, and the largest that there can be."""
+        rules, experts = self.used(), self.listed()
+        delta = 0.05 / (2 if self.setting == "auto" else len(rules))
+        found = {e: self.sum("other", e) for e in experts}
+        for rule in rules:
+            names = [*NAMES, *(f"{a}_{b}" for a, b in combinations_with_replacement(NAMES, 2)), "weight", "weight2"]
+            sums = {name: self.sum(f"class_{name}", rule) for name in names}
+            rates = rates_allowed(sums, confidence_of_all_times(self.effective(rule), 0.2 * delta))
+            for e in experts:
+                regrets = [self.sum(f"closed {k} {rule}", e) for k in "y10"]
+                found[e] += bound_of(regrets, self.sum(f"reach {rule}", e), rates, len(self.seen), 0.8 * delta)
+        return {e: (found[e], self.sum("pH", e) + self.sum("most", e)) for e in experts}
 
     # --- error rates ---
 

@@ -71,7 +71,7 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     roster, path_state = feed.roster, feed.path_state
     absent = [place for expert in roster.excluded if (place := roster.place(expert)) is not None]
     if absent:
-        window.votes[:, absent], window.answers[:, absent] = 0, 0
+        window.votes[:, absent], window.answers[:, absent], window.repeated[:, absent] = 0, 0, -1
     known = {kind: [group for group in path_state.groups if group.kind == kind] for kind in ("copies", "follower")}
     teams = roster.declared_teams() if roster.teams else None
     turn = path_state.checked // CHECK_EVERY

@@ -211,8 +211,8 @@ class _Said:
 def _begun_again(saids: Sequence[_Said], *, loses: bool) -> set[tuple[str, bytes | None]]:
     """Keys of questions whose feed was deleted, and that events put into a feed of another partition, as new ones.
 
-    Nothing orders what the two feeds say. The same is true of a question whose move was lost from the input after it
-    was in the feed-log: the question stage goes on with the former feed.
+    Nothing orders what the two feeds say; what either says is in order. The same is true of a question whose move was
+    lost from the input after it was in the feed-log: the question stage goes on with the former feed.
     """
     ended = {place for said in saids for place in (said.last if loses else said.ended)}
     return {place for place in ended if sum(place in said.last for said in saids) > 1}
@@ -231,11 +231,25 @@ def _of_feed_stage(
         elif output.value not in known:
             yield f"{output.topic} {output.key!r}: revision {revision} has other bytes"
     newest = {(output.topic, output.key): output.value for output in published}
+    newest |= _own(said, published, begun_again)
     for (topic, key), values in said.last.items():
-        if newest.get((topic, key)) in values or (topic, key) in begun_again:
-            continue
+        if newest.get((topic, key)) in values or ((topic, key) in begun_again and None in values):
+            continue  # a tombstone does not tell whose it is
         if all(said.publishes(topic, key, value) for value in values):
             yield f"{topic} {key!r}: its last record is not that of its newest revision"
+
+
+def _own(
+    said: _Said, published: Sequence[Output], places: Set[tuple[str, bytes | None]]
+) -> dict[tuple[str, bytes | None], bytes | None]:
+    """Of keys that two partitions publish: the last record of this one's feeds."""
+    of_places = ((output.topic, output.key, output.value) for output in published if output.value is not None)
+    own = {
+        (topic, key): value
+        for topic, key, value in of_places
+        if (topic, key) in places and _decode_revision(value).feed in said.stage.feeds.by_name
+    }
+    return dict.fromkeys(places) | own
 
 
 def _published(deployment: Deployment) -> list[Output]:

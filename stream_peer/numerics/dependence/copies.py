@@ -66,7 +66,7 @@ class Copies(NamedTuple):
     experts : tuple of int
         Their columns, ascending; two at least.
     agreement : float
-        Mean of v_i·v_j over the pairs of them that were looked at, in [-1, 1].
+        Mean of v_i·v_j over the pairs that make them a group, in [-1, 1].
     expected : float
         What it would be if they knew of each other only through the outcome.
     questions : int

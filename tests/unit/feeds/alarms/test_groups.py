@@ -212,6 +212,22 @@ def test_one_who_follows_the_crowd_alone_is_named_but_is_no_reason_for_distrust(
     assert "echo0" in weights_of(three)["status_reasons"][0]
 
 
+def test_who_is_excluded_is_not_named_for_what_it_repeated() -> None:
+    rng, events = np.random.default_rng(1), list[FeedLogRecord]()
+    for number in range(50):
+        crowd = {f"e{place}": round(float(p), 3) for place, p in enumerate(rng.random(6))}
+        mean = sum(crowd.values()) / 6
+        events.append(round_of(f"q{number}", crowd, boundary=1))
+        events.append(round_of(f"q{number}", crowd | {"echo": mean}, boundary=2, final=True))
+    there, excluded = (
+        folded(log_of([*events[:-2], *some, *events[-2:]]), stage(method_version=2))[0].feeds.feed("f")
+        for some in ([], [expert("echo", excluded=True)])
+    )
+
+    assert [group.experts for group in there.path_state.groups] == [[6]]
+    assert excluded.path_state.groups == []
+
+
 def test_who_is_forgotten_leaves_its_group_and_a_rebuild_finds_the_others_again() -> None:
     log = log_of([*Attack(130).rounds(), expert("copy0", forget=True)])
     without, _ = folded(log, stage(guard="on"))
