@@ -1,6 +1,7 @@
 """Who says the same, found by the product and by a slow twin of it, in random crowds."""
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -17,19 +18,23 @@ from tests.slow_guard import Asked, Blocks, Crowd, Group, Votes, copies, upper_m
 SEEDS = st.integers(0, 2**32 - 1)
 
 
-def crowd(seed: int) -> SmallIntArray:
-    """Votes: experts of some skill, clones of a mind or two who go their own way now and then, some of them absent."""
+def crowd(seed: int) -> tuple[SmallIntArray, list[list[int]]]:
+    """Votes, and who is of one mind: experts of some skill, and clones that go their own way now and then."""
     rng = np.random.default_rng(seed)
     n, n_experts, n_clones = int(rng.integers(45, 121)), int(rng.integers(4, 8)), rng.choice([0, 3, 3, 4], size=2)
     truth = np.where(rng.random(n) < rng.choice([0.5, 0.3]), -1, 1)
     columns = [np.where(rng.random(n) < rng.uniform(0.05, 0.4), -truth, truth) for _ in range(n_experts)]
     for size in n_clones:
-        mind, own = np.where(rng.random(n) < rng.uniform(0.3, 0.5), -truth, truth), rng.choice([0.0, 0.05, 0.1, 0.15])
-        columns += [np.where(rng.random(n) < own, -mind, mind) for _ in range(size)]
+        mind, own = np.where(rng.random(n) < rng.uniform(0.3, 0.5), -truth, truth), rng.choice([0.0, 0.1, 0.2])
+        columns += [np.where(rng.random(n) < own * rng.uniform(0.5, 2.0), -mind, mind) for _ in range(size)]
     votes = np.array(columns).T
     absent = rng.random(votes.shape) < rng.choice([0.0, 0.0, 0.1, 0.3])
     votes[absent] = 0
-    return votes.astype(np.int8)[:, rng.permutation(votes.shape[1])]
+    order = rng.permutation(votes.shape[1])
+    place = np.argsort(order)
+    ends = n_experts + np.cumsum([0, *n_clones])
+    minds = [sorted(place[first:last].tolist()) for first, last in pairwise(ends)]
+    return votes.astype(np.int8)[:, order], [mind for mind in minds if mind]
 
 
 def named(votes: SmallIntArray) -> Votes:
@@ -49,11 +54,14 @@ def check(fast: Sequence[Copies], slow: Sequence[Group]) -> None:
 @st.composite
 def crowds(draw: st.DrawFn) -> tuple[SmallIntArray, list[list[int]], IntArray]:
     """Votes, groups that were known before, and teams."""
-    votes = crowd(draw(SEEDS))
-    columns = draw(st.permutations(range(votes.shape[1])))
-    sizes = draw(st.lists(st.integers(2, 5), max_size=2))
-    known = [sorted(columns[5 * k : 5 * k + size]) for k, size in enumerate(sizes)]
-    teams = draw(st.lists(st.integers(-3, 1), min_size=len(columns), max_size=len(columns)))
+    votes, minds = crowd(draw(SEEDS))
+    columns = range(votes.shape[1])
+    known, taken = list[list[int]](), set[int]()
+    for mind in minds if draw(st.booleans()) else ():
+        group = {*mind, *draw(st.sets(st.sampled_from(columns), max_size=1))} - taken
+        taken |= group
+        known.append(sorted(group))
+    teams = draw(st.lists(st.integers(-5, 1), min_size=len(columns), max_size=len(columns)))
     return votes, [group for group in known if len(group) > 1], np.array(teams, dtype=np.int64)
 
 
