@@ -262,26 +262,35 @@ def mean_of(heard: Heard, pairs: Iterable[tuple[str, str]], witnesses: Sequence[
 
 
 class Blocks:
-    """Of three experts or more; ``votes``, ``known`` and ``teams`` as of ``copies``."""
+    """Of three voters or more; ``votes``, ``known`` and ``teams`` as of ``copies``.
+
+    A team is one voter, under the name of its first member: it votes as most of them do.
+    """
 
     def __init__(self, votes: Votes, known: Sequence[Collection[str]], teams: Mapping[str, str]) -> None:
-        self.heard, self.teams = Heard(votes), teams
-        self.experts = [e for e in sorted({e for row in votes for e in row}) if self.heard.n_votes(e) >= 25]
-        self.known = [[e for e in self.experts if e in group] for group in known]
+        members = sorted({e for row in votes for e in row})
+        first = {team: min(e for e in teams if teams[e] == team) for team in teams.values()}
+        self.voter = {e: first[teams[e]] if e in teams else e for e in {*members, *teams}}
+        self.members = {voter: [e for e in members if self.voter[e] == voter] for voter in self.voter.values()}
+        sums = [{voter: sum(row.get(e, 0) for e in some) for voter, some in self.members.items()} for row in votes]
+        self.heard = Heard([{e: 1 if lead > 0 else -1 for e, lead in row.items() if lead} for row in sums])
+        self.experts = [e for e in sorted(self.members) if self.heard.n_votes(e) >= 25]
+        of_known = [{self.voter[e] for e in group if e in self.voter} for group in known]
+        self.known = [[e for e in self.experts if e in group] for group in of_known]
         self.tree = list(tree(self.heard, self.experts))
 
     def found(self) -> list[Group]:
-        """Larger ones first, no expert in two."""
+        """Larger ones first, no voter in two."""
         blocks: list[Group] = []
         likely = [b for b in self.tree if len(b.members) > 2 and b.level >= 0.3 and b.next <= 0.8 * b.level]
         candidates = [*map(self._of_known, self.known), *map(self._of_branch, likely)]
         for block in sorted(filter(None, candidates), key=lambda block: -len(block.experts)):
-            teams = {self.teams.get(e) for e in block.experts}
-            if not any(set(block.experts) & set(other.experts) for other in blocks) and (
-                None in teams or len(teams) > 1
-            ):
+            if not any(set(block.experts) & set(other.experts) for other in blocks):
                 blocks.append(block)
-        return sorted(blocks)
+        every = ([e for voter in block.experts for e in self.members[voter]] for block in blocks)
+        return sorted(
+            block._replace(experts=tuple(sorted(experts))) for block, experts in zip(blocks, every, strict=True)
+        )
 
     def _of_branch(self, branch: Branch) -> Group | None:
         block, witnesses = branch.members, self._witnesses(branch.members)
