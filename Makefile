@@ -108,7 +108,7 @@ house: $(VENV)/.dev
 	$(VENV)/bin/python -m benchmarks.house
 
 bench-short: $(VENV)/.dev
-	$(VENV)/bin/python -m benchmarks.pipeline --short
+	$(VENV)/bin/python -m benchmarks.pipeline --short --only ours ours_forecasts aiokafka --rounds 2 --floors
 	$(VENV)/bin/python -m benchmarks.rebuild --short
 	$(VENV)/bin/python -m benchmarks.soak --short --quiet
 

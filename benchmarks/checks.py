@@ -22,7 +22,7 @@ def check_work(bootstrap: str, deployment: Deployment, workload: Workload, *, is
     """
 
     def read(logical: str) -> list[Any]:
-        return asyncio.run(_records(bootstrap, deployment.topic(logical)))
+        return read_all(bootstrap, deployment.topic(logical))
 
     rounds = [record for record in (decode_feed_log(r.value) for r in read("feed-log")) if isinstance(record, Round)]
     found = {
@@ -44,8 +44,12 @@ def check_work(bootstrap: str, deployment: Deployment, workload: Workload, *, is
         raise RuntimeError(msg)
 
 
+def read_all(bootstrap: str, topic: str) -> list[Any]:
+    """Everything that a topic holds now, each partition in order."""
+    return asyncio.run(_records(bootstrap, topic))
+
+
 async def _records(bootstrap: str, topic: str) -> list[Any]:
-    """Everything that a topic holds now."""
     found: list[Any] = []
     async with AIOKafkaConsumer(topic, bootstrap_servers=bootstrap, auto_offset_reset="earliest") as consumer:
         places = consumer.assignment()

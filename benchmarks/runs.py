@@ -22,6 +22,7 @@ START_DEADLINE = 60.0
 WORK_DEADLINE = 300.0
 COMMIT_SECONDS = 2  # of peers: as often as our worker writes state
 STOCK_FAUST_QUESTIONS = 100  # it is slow, and gets a small part of the events
+AIOKAFKA_QUESTIONS = 2_500  # it is fast, and gets no fewer
 PEERS = ROOT / "benchmarks" / "peers"
 
 
@@ -184,7 +185,7 @@ def bytewax(bench: Bench) -> Result:
 
 def aiokafka(bench: Bench) -> Result:
     """Raw aiokafka over the events of ``ours``: fetched, parsed, thrown away."""
-    peer = _Peer(bench, "aiokafka", bench.questions)
+    peer = _Peer(bench, "aiokafka", max(AIOKAFKA_QUESTIONS, bench.questions))
     script = [sys.executable, str(PEERS / "raw_aiokafka.py"), bench.bootstrap, peer.input, peer.name]
     return peer.run(script, has_outputs=False)
 

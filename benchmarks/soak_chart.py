@@ -5,33 +5,17 @@
 
 import argparse
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from stream_peer.serve.pages.parts import INK, MUTED, SERIES_COLOURS, PictureSize, drawn, quiet, style_sheet
+from benchmarks.pages import draw
+from stream_peer.serve.pages.parts import INK, MUTED, SERIES_COLOURS, PictureSize, quiet
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 SIZE = PictureSize(1080, 380)
-_VARIABLES = re.compile(r"((--[\w-]+): #[0-9a-f]{6};)")
-
-
-def both_schemes(svg: str) -> str:
-    """The picture as a file of its own that follows the reader's light or dark scheme."""
-    light, dark = style_sheet().split("@media", 1)
-    used = {*re.findall(r"var\((--[\w-]+)\)", svg), "--card"}
-    day, night = (
-        " ".join(found for found, name in _VARIABLES.findall(text) if name in used)
-        for text in (light, dark.split("\n}", 1)[0])
-    )
-    style = f"<style>svg {{ {day} }} @media (prefers-color-scheme: dark) {{ svg {{ {night} }} }}</style>"
-    size = f'width="{SIZE.width}" height="{SIZE.height}"'
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="sans-serif"'
-    card = '<rect width="100%" height="100%" fill="var(--card)"/>'
-    return svg.replace("<svg", head, 1).replace(' aria-hidden="true">', f">{style}{card}", 1)
 
 
 def paint(axes: "Axes", lines: Sequence[dict[str, Any]]) -> None:
@@ -65,8 +49,7 @@ def main() -> None:
     parser.add_argument("picture", type=Path)
     options = parser.parse_args()
     lines = json.loads(options.samples.read_text(encoding="utf-8"))["lines"]
-    svg = drawn(lambda axes: paint(axes, lines), SIZE, salt="soak")
-    options.picture.write_text(both_schemes(svg), encoding="utf-8")
+    draw(options.picture, lambda axes: paint(axes, lines), SIZE)
 
 
 if __name__ == "__main__":

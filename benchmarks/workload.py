@@ -38,10 +38,19 @@ class Message(NamedTuple):
 
 
 class Workload(NamedTuple):
-    """``questions`` of them, told as ``forecast`` events or as ``forecasts`` messages of all experts."""
+    """``questions`` of them, told as ``forecast`` events or as ``forecasts`` messages of all experts.
+
+    The first opens at ``start``, the others one after the other ``within`` so many milliseconds.
+    """
 
     questions: int
     as_messages: bool = False
+    start: Milliseconds = START
+    within: Milliseconds = ALL_QUESTIONS_OPEN_WITHIN
+    open_for: Milliseconds = OPEN_FOR
+    feeds: int = FEEDS
+    resolved: float = RESOLVED_SHARE
+    name: str = "question"
 
     @property
     def forecasts(self) -> int:
@@ -50,20 +59,28 @@ class Workload(NamedTuple):
 
     def partition(self, partition: int, partitions: int, signatures: Signatures | None = None) -> list[Message]:
         """One partition of ``forecast-events``, in the order of time, with the tick that ends it, signed."""
-        mine = (n for n in range(self.questions) if partition_of(_question_id(n), partitions) == partition)
-        messages = [message for number in mine for message in self._question(number)]
-        messages.sort(key=lambda message: message.at)
-        end = to_iso(START + ALL_QUESTIONS_OPEN_WITHIN + 3 * OPEN_FOR + GRACE)
+        messages = self.messages(partition, partitions)
+        end = to_iso(self.start + self.within + 3 * self.open_for + GRACE)
         tick = Output(FORECAST_EVENTS, b"tick", f'{{"type":"tick","now":"{end}"}}'.encode(), 0, partition)
         signed = (signatures or Signatures()).signed(tick)
         return [*messages, Message(0, b"tick", tick.value or b"", signed.headers)]
 
+    def messages(self, partition: int, partitions: int) -> list[Message]:
+        """Those of one partition, in the order of time."""
+        mine = (n for n in range(self.questions) if partition_of(self._question_id(n), partitions) == partition)
+        messages = [message for number in mine for message in self._question(number)]
+        messages.sort(key=lambda message: message.at)
+        return messages
+
+    def _question_id(self, number: int) -> str:
+        return f"{self.name}-{number:06d}"
+
     def _question(self, number: int) -> Iterator[Message]:
         """Every message about one question."""
-        question, feed = _question_id(number), f"feed-{number % FEEDS}"
+        question, feed = self._question_id(number), f"feed-{number % self.feeds}"
         random = np.random.default_rng(number)
-        opens = START + ALL_QUESTIONS_OPEN_WITHIN * number // self.questions
-        closes = opens + OPEN_FOR
+        opens = self.start + self.within * number // self.questions
+        closes = opens + self.open_for
         text = (
             f'{{"type":"question","question_id":"{question}","at":"{to_iso(opens)}","feed":"{feed}",'
             f'"opens_at":"{to_iso(opens)}","closes_at":"{to_iso(closes)}"}}'
@@ -74,8 +91,8 @@ class Workload(NamedTuple):
         tell = self._messages if self.as_messages else self._events
         for at, value in tell(question, feed, opens, outcome, random):
             yield Message(at, key, value.encode())
-        if random.random() < RESOLVED_SHARE:
-            at = closes + int(random.random() * OPEN_FOR)
+        if random.random() < self.resolved:
+            at = closes + int(random.random() * self.open_for)
             text = f'{{"type":"resolution","question_id":"{question}","outcome":{outcome},"at":"{to_iso(at)}"}}'
             yield Message(at, key, text.encode())
 
@@ -86,7 +103,7 @@ class Workload(NamedTuple):
         experts = random.permutation(EXPERTS_PER_FEED)[:EXPERTS_PER_QUESTION]
         again = random.choice(experts, FORECASTS_PER_QUESTION - EXPERTS_PER_QUESTION)
         who = np.concatenate([experts, again])
-        when = opens + np.sort(random.integers(1, OPEN_FOR, FORECASTS_PER_QUESTION))
+        when = opens + np.sort(random.integers(1, self.open_for, FORECASTS_PER_QUESTION))
         for expert, at, probability in zip(who.tolist(), when.tolist(), _forecasts(who, outcome, random), strict=True):
             yield (
                 at,
@@ -99,8 +116,8 @@ class Workload(NamedTuple):
     ) -> Iterator[tuple[Milliseconds, str]]:
         """All experts at once, three times, and four times for every fifth question."""
         experts = random.permutation(EXPERTS_PER_FEED)[:EXPERTS_PER_QUESTION]
-        times = 3 + (int(question.removeprefix("question-")) % 5 == 0)
-        for at in (opens + np.sort(random.integers(1, OPEN_FOR, times))).tolist():
+        times = 3 + (int(question.rpartition("-")[2]) % 5 == 0)
+        for at in (opens + np.sort(random.integers(1, self.open_for, times))).tolist():
             forecasts = _forecasts(experts, outcome, random)
             told = ",".join(f'"expert-{e}":{p}' for e, p in zip(experts.tolist(), forecasts, strict=True))
             yield (
@@ -108,10 +125,6 @@ class Workload(NamedTuple):
                 f'{{"type":"forecasts","question_id":"{question}","at":"{to_iso(at)}","feed":"{feed}",'
                 f'"forecasts":{{{told}}}}}',
             )
-
-
-def _question_id(number: int) -> str:
-    return f"question-{number:06d}"
 
 
 def _forecasts(experts: "np.typing.NDArray[np.int64]", outcome: int, random: np.random.Generator) -> list[float]:

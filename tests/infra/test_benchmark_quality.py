@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from benchmarks.pages import END, START, write
+from benchmarks.pages import marks, write
 from benchmarks.quality import tasks_of
 from benchmarks.quality_checks import Attack, Doubt
 from benchmarks.quality_page import HIGHEST, METHODS, by_set, of_doubts, of_worlds, reached, summary, table
@@ -125,13 +125,14 @@ def test_an_attack_is_met_only_if_exactly_the_clones_are_named_in_time_and_do_no
 
 
 def test_a_page_gets_its_tables_between_the_marks_and_keeps_the_rest(tmp_path: Path) -> None:
+    begin, end = marks()
     page = tmp_path / "page.md"
-    page.write_text(f"before\n{START}\nold\n{END}\nafter\n", encoding="utf-8")
+    page.write_text(f"before\n{begin}\nold\n{end}\nafter\n", encoding="utf-8")
 
     write(page, ["new"])
     write(page, ["newer"])
 
-    assert page.read_text(encoding="utf-8") == f"before\n{START}\nnewer\n{END}\nafter\n"
+    assert page.read_text(encoding="utf-8") == f"before\n{begin}\nnewer\n{end}\nafter\n"
 
 
 def test_only_middle_levels_are_drawn_several_times() -> None:
