@@ -41,10 +41,10 @@ $(VENV)/.made:
 	$(PYTHON) -m venv $(VENV)
 	@touch $@
 
-$(VENV)/.demo: requirements/build.txt requirements/demo.txt pyproject.toml | $(VENV)/.made
+$(VENV)/.demo: requirements/build.txt requirements/demo.txt pyproject.toml client/pyproject.toml | $(VENV)/.made
 	$(PIP) install --quiet --require-hashes -r requirements/build.txt
 	$(PIP) install --quiet --require-hashes -r requirements/demo.txt
-	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable . --editable client
 	@touch $@
 
 $(VENV)/.dev: requirements/dev.txt $(VENV)/.demo
@@ -87,7 +87,7 @@ stack: $(VENV)/.dev
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
-	$(VENV)/bin/mypy stream_peer tests
+	$(VENV)/bin/mypy stream_peer tests client
 	$(VENV)/bin/lint-imports
 	$(VENV)/bin/deptry .
 	$(VENV)/bin/codespell

@@ -8,6 +8,7 @@ from pathlib import Path
 from docs.generator import (
     asyncapi,
     chart_values,
+    client_outputs,
     life,
     message_schemas,
     metrics,
@@ -29,5 +30,6 @@ def files() -> dict[str, str]:
         **life.files(ROOT),
         **metrics.files(),
         **chart_values.files(ROOT),
+        **client_outputs.files(ROOT),
         **state_machines.files(),
     }

@@ -5,6 +5,9 @@ import os
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError
+from urllib.request import Request, urlopen
 
 import pytest
 
@@ -13,9 +16,13 @@ from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import encode_output
 from stream_peer.settings.process import load
 from tests.feed_outputs import weights
-from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.client import KafkaClient, Message, wait_until
 
 pytestmark = pytest.mark.real_kafka
+
+
+def environment(repository: Path, prefix: str) -> dict[str, str]:
+    return {**os.environ, "STREAM_PEER_PREFIX": prefix, "PYTHONPATH": str(repository / "client")}
 
 
 def example(repository: Path, name: str, *arguments: str, prefix: str) -> str:
@@ -25,7 +32,7 @@ def example(repository: Path, name: str, *arguments: str, prefix: str) -> str:
         text=True,
         timeout=60,
         check=False,
-        env={**os.environ, "STREAM_PEER_PREFIX": prefix},
+        env=environment(repository, prefix),
     )
     assert run.returncode == 0, run.stderr
     return run.stdout
@@ -43,6 +50,41 @@ def test_weights_are_read_and_applied(
     mixed = example(repository, "read_weights.py", kafka_bootstrap, "econ", *given, prefix=topic_prefix)
 
     assert mixed == "mixed 0.4000, stretched 0.4000 (status ok, revision 5)\n"
+
+
+def posted(url: str, forecasts: object) -> tuple[int, dict[str, Any]]:
+    try:
+        with urlopen(Request(url, json.dumps(forecasts).encode()), timeout=30) as response:  # noqa: S310 - our own
+            return response.status, json.load(response)
+    except HTTPError as error:
+        with error:
+            return error.code, json.load(error)
+
+
+def test_mixed_forecasts_are_served(
+    repository: Path, kafka: KafkaClient, kafka_bootstrap: str, topic_prefix: str
+) -> None:
+    kafka.create_topics({topic_prefix + topics.WEIGHTS: 2}, {"cleanup.policy": "compact"})
+    kafka.produce(topic_prefix + topics.WEIGHTS, [Message(b"econ", encode_output(weights(5, "a", "b")))])
+    command = [sys.executable, str(repository / "examples" / "serve_mix.py"), kafka_bootstrap, "0"]
+    env = environment(repository, topic_prefix)
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, env=env) as server:
+        try:
+            assert server.stdout
+            url = server.stdout.readline().split()[-1]
+            mix = f"{url}/feeds/econ/mix"
+            wait_until(lambda: posted(mix, {"a": 0.5})[0] == 200, 30.0, "nothing was ever served")
+
+            code, mixed = posted(mix, {"a": 0.2, "b": 0.6, "stranger": 0.9})
+            refused = [posted(mix, what)[0] for what in ({"a": 62}, {"stranger": 0.5}, [1], "a", {"a": None})]
+            unknown = [posted(f"{url}/{path}", {"a": 0.5})[0] for path in ("feeds/none/mix", "feeds/econ")]
+        finally:
+            server.terminate()
+
+    assert code == 200
+    assert mixed["mix"] == pytest.approx(0.4, abs=1e-15)
+    assert [mixed[name] for name in ("status", "stale", "revision")] == ["ok", False, 5]
+    assert (refused, unknown) == ([422] * 5, [404] * 2)
 
 
 def test_the_sample_events_are_sent_and_decode(

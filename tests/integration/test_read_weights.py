@@ -28,7 +28,11 @@ def test_the_example_mixes_forecasts_by_the_newest_weights(served: Service, repo
     arguments = [f"{expert}={probability}" for expert, probability in given.items()]
     run = subprocess.run(
         [sys.executable, str(repository / "examples" / "read_weights.py"), served.kafka.bootstrap, feed, *arguments],
-        env={**os.environ, "STREAM_PEER_PREFIX": served.settings.prefix},
+        env={
+            **os.environ,
+            "STREAM_PEER_PREFIX": served.settings.prefix,
+            "PYTHONPATH": str(repository / "client"),
+        },
         capture_output=True,
         text=True,
         timeout=60,

@@ -19,6 +19,7 @@ from kafka.admin import (
 )
 from msgspec.structs import replace
 
+import stream_peer_client as client
 from stream_peer.errors import NotAuthorisedError, TopicsError
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.topic_plan import AclEntry, set_up_rights, worker_rights
@@ -177,3 +178,13 @@ def test_what_apply_may_not_do_is_named_before_it_does_anything(cluster: Cluster
 
     assert set(rights_in(caught.value)) == {str(entry) for entry in gone}
     assert not [name for name in cluster.client.list_topics() if name.startswith("new-")]
+
+
+def test_a_client_needs_the_right_to_read_the_weights_and_no_other(cluster: Cluster) -> None:
+    security = client.Security(username=USER, password=PASSWORD, protocol="sasl_ssl", ca_file=cluster.security.ca_file)
+    reading = cluster.allowing([AclEntry("Read", "topic", "weights")])
+    with reading, client.WeightsReader(cluster.bootstrap, security=security) as reader:
+        assert reader.feeds() == []
+    refused = pytest.raises(client.NotAuthorisedError, match=r"^No right to read the topic weights\.$")
+    with cluster.allowing([AclEntry("Describe", "topic", "weights")]), refused:
+        client.WeightsReader(cluster.bootstrap, security=security).__enter__()

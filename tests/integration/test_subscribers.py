@@ -25,6 +25,7 @@ Record = tuple[str, bytes | None, int]
 """Key, value and partition."""
 GIVEN = ["a=0.2", "b=0.6", "stranger=0.9", "d=0.1"]
 PARTITIONS = 3
+LONGEST = 60
 
 
 def written(bootstrap: str, topic: str, records: list[Record]) -> None:
@@ -72,6 +73,11 @@ def ended(commands: list[list[str]], environment: dict[str, str]) -> list[tuple[
     return [(run.returncode, run.stdout, run.stderr) for run in runs]
 
 
+@pytest.mark.parametrize("example", ["java/ReadWeights.java", "javascript/read-weights.mjs"])
+def test_an_example_is_short(example: str, repository: Path) -> None:
+    assert len((repository / "examples" / example).read_text().splitlines()) <= LONGEST
+
+
 @pytest.mark.parametrize("language", ["Python", "Java", "JavaScript"])
 def test_committed_weights_are_read_to_the_end_joined_and_applied(
     language: str, repository: Path, kafka: KafkaClient, topic_prefix: str, tmp_path: Path
@@ -90,7 +96,9 @@ def test_committed_weights_are_read_to_the_end_joined_and_applied(
     start = command(language, repository, tmp_path)
     feeds = [[*start, kafka.bootstrap, feed, *GIVEN] for feed in ("econ", "gone")]
     strangers = [*start, kafka.bootstrap, "econ", "stranger=0.9"]
-    mixed, nothing, nobody = ended([*feeds, strangers], {"STREAM_PEER_PREFIX": topic_prefix})
+    mixed, nothing, nobody = ended(
+        [*feeds, strangers], {"STREAM_PEER_PREFIX": topic_prefix, "PYTHONPATH": str(repository / "client")}
+    )
 
     assert mixed[:2] == (0, "mixed 0.3000, stretched 0.2000 (status ok, revision 7)\n"), mixed
     assert nobody[:2] == (1, ""), nobody
