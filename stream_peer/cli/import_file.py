@@ -20,6 +20,7 @@ from stream_peer.cli.options import (
     settings_options,
 )
 from stream_peer.serve.terminal import bar_of, progress_bar
+from stream_peer.settings.process import read_producers
 
 if TYPE_CHECKING:
     from stream_peer.tools.formats.gathered import Gathered
@@ -125,8 +126,13 @@ def _columns(given: tuple[str, ...]) -> dict[str, str]:
     help="Write the events here, in order of time (JSON lines; packed if the name ends in .gz).",
 )
 @click.option("--to-topic", is_flag=True, help="Send the events to forecast-events, in order of time.")
-@settings_options()
-def import_file_command(invocation: Invocation, *, plan: "ImportPlan", to: Path | None, to_topic: bool) -> None:
+@click.option(
+    "--producer", metavar="NAME", help="Of --to-topic: sign the events as this producer, whom producers_file names."
+)
+@settings_options("producers_file")
+def import_file_command(
+    invocation: Invocation, *, plan: "ImportPlan", to: Path | None, to_topic: bool, producer: str | None
+) -> None:
     """Turn FILEs of another FORMAT into events: data that exists, for a replay or for a feed.
 
     \b
@@ -153,13 +159,14 @@ def import_file_command(invocation: Invocation, *, plan: "ImportPlan", to: Path 
     if to is None and not to_topic:
         msg = "say where the events go: --to FILE, --to-topic, or both"
         raise click.UsageError(msg)
+    sign = _signature(invocation, producer) if to_topic else None
     with progress_bar("events") as progress, gathered(plan, bar_of("bytes read", progress)) as made:
         if to is not None:
             with written(to) as write:
                 for event in made.timed():
                     write(event.payload)
         if to_topic:
-            _send(invocation, made, progress)
+            _send(invocation, made, sign, progress)
     click.echo(import_summary(made))
     if to is not None:
         click.echo(f"{made.events:,} events → {to}")
@@ -168,12 +175,39 @@ def import_file_command(invocation: Invocation, *, plan: "ImportPlan", to: Path 
         click.echo(f"{made.events:,} events → {topic}; if they lie in the past, feed {plan.feed} needs history: true")
 
 
-def _send(invocation: Invocation, made: "Gathered", progress: Callable[[int, int], None] | None) -> None:
+_Sign = Callable[[bytes, bytes], tuple[str, bytes]]
+
+
+def _signature(invocation: Invocation, name: str | None) -> _Sign | None:
+    """What signs the events, if the deployment asks for it."""
+    producers = read_producers(invocation.settings)
+    if (producers is None) is not (name is None):
+        msg = "--producer needs producers_file" if producers is None else "producers_file is set: name a --producer"
+        raise click.UsageError(msg)
+    if producers is None or name is None:
+        return None
+    topic = invocation.settings.topic("forecast-events")
+
+    def sign(key: bytes, value: bytes) -> tuple[str, bytes]:
+        header = producers.header(name, topic, key, value)
+        if header is None:
+            msg = f"producers_file names no producer {name!r}"
+            raise click.BadParameter(msg, param_hint="--producer")
+        return header
+
+    sign(b"", b"")  # so that a wrong name is told before the files are read
+    return sign
+
+
+def _send(
+    invocation: Invocation, made: "Gathered", sign: _Sign | None, progress: Callable[[int, int], None] | None
+) -> None:
     from stream_peer.kafka.client.write import send_events
 
     total = made.counts["forecasts"] + 2 * made.counts["questions"]
     events = ((event.question.encode(), event.payload) for event in made.timed())
-    send_events(invocation.settings, events, None if progress is None else lambda sent: progress(sent, total))
+    shown = None if progress is None else lambda sent: progress(sent, total)
+    send_events(invocation.settings, events, sign=sign, progress=shown)
 
 
 @click.command(name="whatif")

@@ -80,6 +80,13 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
+    def header(self, name: str, topic: str, record_key: bytes, value: bytes) -> tuple[str, bytes] | None:
+        """The header by which a producer signs a record, with its first key; None if there is no such producer."""
+        producer = self._producers.get(name)
+        if producer is None:
+            return None
+        return PRODUCER_HEADER, f"{name}:{producer_mac(producer.keys[0], topic, record_key, value)}".encode()
+
     def check(
         self,
         event: SignedEvent,

@@ -15,6 +15,7 @@ from msgspec import UNSET
 from stream_peer.events import topics
 from stream_peer.events.incoming import ExpertControl, FeedControl, SettingsControl, decode
 from stream_peer.events.partitioning import partition_of
+from stream_peer.log.producers import PRODUCER_HEADER, producer_mac
 from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.settings.process import Partitions, Settings
 from tests.integration.support.client import KafkaClient, Message
@@ -246,3 +247,11 @@ def test_a_file_of_another_format_is_sent_as_events_in_order(
     for line in events.read_bytes().splitlines():
         expected.setdefault(partition_of(json.loads(line)["question_id"], 2), []).append(line)
     assert by_partition == expected
+
+    (tmp_path / "house.key").write_text("a key of more than 16 bytes")
+    (tmp_path / "producers.yaml").write_text("producers: {house: {key_file: house.key, may_ask: true}}")
+    options = ("--to-topic", "--producer", "house", "--producers-file", str(tmp_path / "producers.yaml"))
+    assert command("import-file", "metaculus", str(sample), *options, STREAM_PEER_CONFIG=str(file)).returncode == 0
+    record = kafka.read_all(topic_prefix + topics.FORECAST_EVENTS)[-1]
+    mac = producer_mac(b"a key of more than 16 bytes", topic_prefix + topics.FORECAST_EVENTS, record.key, record.value)
+    assert dict(record.headers) == {PRODUCER_HEADER: f"house:{mac}".encode()}

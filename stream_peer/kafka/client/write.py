@@ -89,9 +89,15 @@ def append_to_feed_log(
 
 
 def send_events(
-    settings: Settings, events: Iterable[tuple[bytes, bytes]], progress: Callable[[int], None] | None = None
+    settings: Settings,
+    events: Iterable[tuple[bytes, bytes]],
+    *,
+    sign: Callable[[bytes, bytes], tuple[str, bytes]] | None = None,
+    progress: Callable[[int], None] | None = None,
 ) -> int:
     """Send events, each with its key, to ``forecast-events`` in their order; return how many.
+
+    ``sign`` makes the header of a producer, of key and value.
 
     Returns when every in-sync replica has all of them.
 
@@ -105,7 +111,9 @@ def send_events(
         partitions_of(consumer, topic)  # a producer would wait a minute for a topic that is not there
     with producer(settings, idempotent=True, linger_milliseconds=_APPEND_LINGER_MILLISECONDS) as to:
         while some := list(islice(rest, _APPENDED_AT_ONCE)):
-            for one in [to.send(topic, value, key) for key, value in some]:
+            headers = [[] if sign is None else [sign(key, value)] for key, value in some]
+            made = zip(some, headers, strict=True)
+            for one in [to.send(topic, value, key, headers=signed) for (key, value), signed in made]:
                 one.get(timeout=_DELIVERY_SECONDS)
             sent += len(some)
             if progress is not None:

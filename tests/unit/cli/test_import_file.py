@@ -125,3 +125,20 @@ def test_no_broker_is_exit_code_69(capsys: Capture, file: Path) -> None:
     ended = run(capsys, "import-file", "csv", str(file), "--to-topic", *nobody)
 
     assert ended.code == 69
+
+
+def test_a_deployment_that_knows_producers_is_told_which_one_signs(
+    capsys: Capture, monkeypatch: pytest.MonkeyPatch, file: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "house.key").write_text("a key of more than 16 bytes")
+    (tmp_path / "producers.yaml").write_text("producers: {house: {key_file: house.key, may_ask: true}}")
+    send = ["import-file", "csv", str(file), "--to-topic", "--bootstrap", "127.0.0.1:1", "--patience", "1s"]
+
+    unknown = run(capsys, *send, "--producer", "house")
+    monkeypatch.setenv("STREAM_PEER_PRODUCERS_FILE", str(tmp_path / "producers.yaml"))
+    unnamed, other, named = (run(capsys, *send, *more) for more in ([], ["--producer", "x"], ["--producer", "house"]))
+
+    assert [ended.code for ended in (unknown, unnamed, other, named)] == [2, 2, 2, 69]
+    assert "--producer needs producers_file" in unknown.err
+    assert "producers_file is set: name a --producer" in unnamed.err
+    assert "producers_file names no producer 'x'" in other.err

@@ -317,6 +317,11 @@ def test_the_hash_tells_other_rules_and_other_keys_and_no_key() -> None:
     assert hashes[2] == REFUSE.hash == Producers([rotated, *KNOWN[1:]]).hash  # order is without meaning
 
 
+def test_the_header_of_a_producer_is_the_one_that_is_verified() -> None:
+    assert REFUSE.header("house", TOPIC, KEY, b"{}") == signed("house", b"{}")[0]
+    assert REFUSE.header("nobody", TOPIC, KEY, b"{}") is None
+
+
 # --- what the docs print ---
 
 

@@ -1,10 +1,12 @@
 """Tables of forecasts: columns are found or named, and nothing is guessed."""
 
+import re
 from pathlib import Path
 
 import pytest
 
 from stream_peer.errors import NothingUsableError, UnreadableFileError
+from stream_peer.tools.formats import table as table_format
 from tests.unit.tools.formats.support import imported, table
 
 
@@ -129,3 +131,11 @@ def test_lines_of_a_panel_have_one_answer_or_those_of_all_models_or_describe(tmp
     assert found.said()["q", "a"] == [("2025-03-01T10:00:00Z", 0.25), ("2025-03-02T07:20:00Z", 0.5)]
     assert found.told() == {"q": (1, "2025-03-09T00:00:00Z")}
     assert found.reasons == {"missing-field": 1, "unreadable": 1}
+
+
+def test_the_table_of_columns_in_the_docstring_is_that_of_the_code() -> None:
+    rows = [line for line in (table_format.__doc__ or "").splitlines() if line.startswith("``")]
+
+    told = {tuple(re.findall(r"``(\w+)``", line)) for line in rows}
+
+    assert told == {(role, *names) for role, names in table_format.ROLES.items()}
