@@ -106,7 +106,9 @@ def test_on_a_given_kafka_the_demo_keeps_to_its_own_topics_and_removes_them(kafk
 
 @pytest.mark.slow
 @pytest.mark.real_kafka
-def test_its_events_can_be_fed_to_workers_that_run_already_once(kafka: KafkaClient, tmp_path: Path) -> None:
+def test_its_events_can_be_fed_to_workers_that_run_already_once(
+    kafka: KafkaClient, repository: Path, tmp_path: Path
+) -> None:
     send_only = ("demo", "--send-only", "--pace", "1")
     with service(kafka, tmp_path, feeds={"other": {"round_every": "45m"}}) as own:
         own.set_up()
@@ -115,6 +117,9 @@ def test_its_events_can_be_fed_to_workers_that_run_already_once(kafka: KafkaClie
         first = own.run(*send_only)
         own.settle()
         again = own.run(*send_only)
+        example = [sys.executable, "examples/read_weights.py", kafka.bootstrap, FEED, "weak-15=0.8", "random=0.1"]
+        env = {**environment(), "STREAM_PEER_PREFIX": own.settings.prefix, "PYTHONPATH": str(repository / "client")}
+        mixed = subprocess.run(example, cwd=repository, env=env, capture_output=True, text=True, timeout=60, check=True)
         weights, letters, forecasts = own.weights(FEED), own.dead_letters(), own.read(topics.FORECAST_EVENTS)
 
     assert refused.returncode == 78
@@ -124,3 +129,7 @@ def test_its_events_can_be_fed_to_workers_that_run_already_once(kafka: KafkaClie
     assert weights["questions"] > 800
     assert len(letters) == MALFORMED
     assert sum(message.value.startswith(b'{"type":"tick"') for message in forecasts if message.value) == 4
+    said = re.fullmatch(r"mixed (0\.\d+), stretched 0\.\d+ \(status [\w-]+, revision (\d+)\)\n", mixed.stdout)
+    assert said, mixed.stdout
+    assert float(said[1]) > 0.7
+    assert int(said[2]) == weights["revision"]

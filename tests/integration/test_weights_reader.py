@@ -24,7 +24,7 @@ from stream_peer_client import (
     WeightsReader,
 )
 from tests.feed_outputs import part, weights
-from tests.integration.support.brokers import Rung, RunningBroker
+from tests.integration.support.brokers import Rung, RunningBroker, running
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.kafka_broker import KafkaBroker, free_ports
 from tests.integration.support.secured_kafka import PASSWORD, USER, secured_kafka
@@ -180,6 +180,17 @@ def test_what_cannot_be_read_is_told_in_a_sentence(kafka: KafkaClient, topic_pre
     assert f"no topic {topic_prefix}weights" in str(missing)
     assert isinstance(silent, BrokersUnavailableError)
     assert str(silent) == f"No broker answers. 127.0.0.1:{port}: connection refused."
+
+
+def test_the_broker_of_the_demo_is_read_as_well(tmp_path: Path) -> None:
+    with running(Rung.EMBEDDED, tmp_path / "broker") as broker:
+        kafka = KafkaClient(broker)
+        kafka.create_topics({topics.WEIGHTS: PARTITIONS})
+        write(kafka, topics.WEIGHTS, weights(3, "a"))
+        with WeightsReader(broker.bootstrap, broker="embedded") as reader:
+            assert reader.weights("econ").revision == 3
+            write(kafka, topics.WEIGHTS, weights(5, "a"))
+            wait_until(lambda: reader.weights("econ").revision == 5, 30.0, "newer weights were never read")
 
 
 def test_it_logs_in_over_tls_with_a_certificate_and_says_what_is_refused(tmp_path: Path, topic_prefix: str) -> None:
