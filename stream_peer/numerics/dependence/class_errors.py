@@ -1,6 +1,7 @@
 """Do experts err alike on both outcomes? From votes alone, where experts err independently."""
 
 import math
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -84,20 +85,23 @@ def class_errors(sums: DependenceSums, voters: float) -> ClassErrors | None:
     total = np.add.reduce(sums.blocks, axis=0)
     if effective_size(float(total[0]), float(total[1])) < FEWEST_QUESTIONS:
         return None
-    found = _majorities(total[None, :], voters)
-    if found is None or found.max() < MISLED:  # nearly always, and every record asks
+    found = _chances(total.tolist())
+    n_voters = min(max(round(voters), 1), _MOST_COUNTED) - 1 | 1
+    if found is None or _is_clear(found, n_voters):  # nearly always, and every record asks
+        return None
+    zero, one = _majorities([found], n_voters)[0]
+    if max(zero, one) < MISLED:
         return None
     there = sums.blocks[sums.blocks[:, 0] > 0.0]
     without = total - there
-    rates = _majorities(without, voters)
-    if rates is None or len(there) < 2:
+    chances = [found for row in without.tolist() if (found := _chances(row)) is not None]
+    if len(chances) < max(len(there), 2):
         return None
     gaps = _third_gaps(np.concatenate((total[None, :], without)))
     scale = (len(there) - 1) / len(there)
-    spread = np.concatenate((rates, gaps[1:, None]), axis=1)
+    spread = np.concatenate((np.array(_majorities(chances, n_voters)), gaps[1:, None]), axis=1)
     spread = spread - np.add.reduce(spread, axis=0) / len(there)
     of_zero, of_one, of_gap = np.sqrt(scale * np.add.reduce(spread * spread, axis=0)).tolist()
-    zero, one = found[0].tolist()
     return ClassErrors(zero, one, (of_zero, of_one), float(gaps[0]) / max(of_gap, _SMALLEST))
 
 
@@ -115,26 +119,36 @@ def _third_gaps(sums: FloatArray) -> FloatArray:
     return gaps
 
 
-def _majorities(sums: FloatArray, voters: float) -> FloatArray | None:
-    """How often a majority is wrong on 0 and on 1, (rows, 2); None if the moments of some row give no rates."""
-    first, second, third = _moments(sums)
+def _chances(sums: Sequence[float]) -> tuple[float, float] | None:
+    """How often a voter is right on 0 and on 1; None if the moments give no chances."""
+    weight, _, *moments = sums
+    first, second, third = (moment / weight for moment in moments[:3])
     spread = second - first * first
-    if not float(np.minimum.reduce(spread)) > _SMALLEST:
+    if not spread > _SMALLEST:
         return None
     b = (third - first * second) / spread
     discriminant = b * b - 4.0 * (b * first - second)
-    if not float(np.minimum.reduce(discriminant)) > _SMALLEST:
+    if not discriminant > _SMALLEST:
         return None
-    root = np.sqrt(discriminant)
-    half = min(max(round(voters), 1), _MOST_COUNTED) - 1 >> 1
-    return np.stack((_wrong(1.0 - (b - root) / 2.0, half), _wrong((b + root) / 2.0, half)), axis=1)
+    root = math.sqrt(discriminant)
+    of_zero, of_one = 1.0 - (b - root) / 2.0, (b + root) / 2.0
+    return min(max(of_zero, 0.0), 1.0), min(max(of_one, 0.0), 1.0)
 
 
-def _wrong(right: FloatArray, half: int) -> FloatArray:
-    """P(at most ``half`` of 2·half + 1 voters are right)."""
-    chance = np.minimum(np.maximum(right, 0.0), 1.0)
-    of = 2 * half + 1
-    summed = np.zeros(len(chance))
-    for k in range(half + 1):
-        summed += math.comb(of, k) * chance**k * (1.0 - chance) ** (of - k)
-    return np.minimum(summed, 1.0)
+def _is_clear(chances: tuple[float, float], n_voters: int) -> bool:
+    """Whether majorities are surely misled on neither outcome, by Hoeffding's bound."""
+    surplus = max(min(chances) - 0.5, 0.0)
+    return math.exp(-2.0 * n_voters * surplus * surplus) < MISLED
+
+
+def _majorities(chances: Sequence[tuple[float, float]], n_voters: int) -> list[tuple[float, float]]:
+    """How often a majority of so many voters is wrong on 0 and on 1, by what chance each of them is right."""
+    half = n_voters >> 1
+    ways = [(math.comb(n_voters, k), k, n_voters - k) for k in range(half + 1)]
+    return [
+        (
+            min(sum(n * of_zero**k * (1.0 - of_zero) ** rest for n, k, rest in ways), 1.0),
+            min(sum(n * of_one**k * (1.0 - of_one) ** rest for n, k, rest in ways), 1.0),
+        )
+        for of_zero, of_one in chances
+    ]
