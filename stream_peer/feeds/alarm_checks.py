@@ -6,7 +6,7 @@ When, depends on the log alone: with every so many new questions. So a restart o
 from collections.abc import Sequence
 
 from stream_peer.feeds.alarms.drift import Look, look_for_drift
-from stream_peer.feeds.alarms.groups import Group, look_for_copies, look_for_followers, look_for_repeaters, without
+from stream_peer.feeds.alarms.groups import Group, look_for_copies, look_for_followers, look_for_repeaters
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
@@ -70,17 +70,15 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     """Experts who say the same, without the excluded; of teams nobody needs to find that."""
     roster, path_state = feed.roster, feed.path_state
     absent = [place for expert in roster.excluded if (place := roster.place(expert)) is not None]
-    if absent:
-        window.votes[:, absent], window.answers[:, absent], window.repeated[:, absent] = 0, 0, -1
+    window = window.without(absent)
     known = {kind: [group for group in path_state.groups if group.kind == kind] for kind in ("copies", "follower")}
     teams = roster.declared_teams() if roster.teams else None
     turn = path_state.checked // CHECK_EVERY
     before = [expert for group in known["follower"] for expert in group.experts]
     repeaters = look_for_repeaters(window, before) if feed.method.finds_repeaters else []
     given = path_state.blocks if path_state.checked <= path_state.held_until else []
-    copies = look_for_copies(
-        without(window, repeaters), known["copies"], teams, turn, given, blocks=feed.method.finds_blocks
-    )
+    voting = window.without_votes(repeaters)
+    copies = look_for_copies(voting, known["copies"], teams, turn, given, blocks=feed.method.finds_blocks)
     return largest([*copies, *look_for_followers(window, before, copies, repeaters)])
 
 

@@ -114,14 +114,15 @@ def _counting(rounds: Sequence[Facts], rules: Sequence[int]) -> Mapping[int, Seq
     return {rule: [facts for facts in rounds if facts.votes.counts and facts.votes.rule == rule] for rule in rules}
 
 
-def rule_part(rounds: Sequence[Facts], entry: Entry) -> IntArray:
+def rule_part(rounds: Sequence[Facts], entry: Entry) -> list[int]:
     """What of a question's contribution goes to the columns of the vote rule of its latest round: RULE_PART.
 
     It must have rounds, and not be annulled.
     """
     outcome, rule = None if entry.evidence == "open" else int(entry.evidence == 1), rounds[-1].votes.rule
     counting = [facts for facts in rounds if facts.votes.counts and facts.votes.rule == rule]
-    return fixed(np.array(_rule_columns(counting, len(rounds), outcome, entry.weight)), entry.weight)
+    unit = entry.weight * SCALE
+    return [round(value * unit) for value in _rule_columns(counting, len(rounds), outcome, entry.weight)]
 
 
 class _Flat(msgspec.Struct, frozen=True, gc=False, eq=False):

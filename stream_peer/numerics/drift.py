@@ -524,32 +524,37 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArra
 def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> ExpertChanges:
     """Those of some experts, given sum and number of agreements of everybody in each question.
 
-    All sums are exact: their order, hence that of the experts, makes no difference.
+    All sums are exact: their order, hence that of the experts, makes no difference. In a question m has one of two
+    values, by whether the expert agrees; so what eight questions add is a product of a few numbers of each question
+    with who voted in it and who agrees.
     """
-    voted = (agreement != 0) & (voters >= FEWEST_VOTERS)[:, None]
-    own = np.where(voted, agreement, 0.0)
-    others = (total[:, None] - own) / np.maximum(voters - 1, 1)[:, None]
-    others = np.where(voted, np.rint(others * _GRID) / _GRID, 0.0)
-    counts, agreed, around, both, square = (
-        _blocks(values) for values in (voted.astype(np.float64), own, others, own * others, others * others)
-    )
+    others = np.maximum(voters - 1, 1)
+    if_agrees, if_not = (np.rint((total - own) / others * _GRID) / _GRID for own in (1, -1))
+    mean, more = 0.5 * (if_agrees + if_not), 0.5 * (if_agrees - if_not)
+    one, none = np.ones(len(total)), np.zeros(len(total))
+    of_voters = one, none, mean, more, mean * mean + more * more
+    of_agreed = none, one, more, mean, 2.0 * mean * more
+    weights = np.stack((of_voters, of_agreed)).transpose(2, 0, 1) * (voters >= FEWEST_VOTERS)[:, None, None]
+    marks = np.stack((agreement != 0, agreement), axis=1, dtype=np.float64)
+    sums = np.matmul(_blocks(weights).swapaxes(1, 2), _blocks(marks))
+    counts, agreed, around, both, square = sums.swapaxes(0, 1)
     ratios = np.add.reduce(agreed, axis=0) + _PSEUDO_AGREED
     ratios /= np.maximum(np.add.reduce(around, axis=0) + _PSEUDO_AGREED, 1.0)
     ratios = np.minimum(np.maximum(ratios, 0.0), _LARGEST_RATIO)
     squares = counts - 2.0 * ratios * both + ratios * ratios * square
-    sums = np.stack((counts, counts, agreed - ratios * around, squares))
-    z, cuts = unchecked(scan_of_sums)(sums, np.full(len(ratios), _SPAN))
+    z, cuts = unchecked(scan_of_sums)(
+        np.stack((counts, counts, agreed - ratios * around, squares)), np.full(len(ratios), _SPAN)
+    )
     later = np.arange(len(counts))[:, None] >= cuts
     since = np.add.reduce(np.where(later, counts, 0.0), axis=0)
     return ExpertChanges(z, _share(agreed, counts, ~later), _share(agreed, counts, later), since.astype(np.int64))
 
 
 def _blocks(values: FloatArray) -> FloatArray:
-    """Sums over eight questions each, the oldest ones over what is left."""
+    """What is said of each question, by blocks of eight: (n_blocks, 8·k, n). The oldest block has what is left."""
     missing = -len(values) % QUESTIONS_A_STEP
-    whole = np.concatenate((np.zeros((missing, values.shape[1])), values)) if missing else values
-    blocks: FloatArray = np.add.reduce(whole.reshape(-1, QUESTIONS_A_STEP, values.shape[1]), axis=1)
-    return blocks
+    whole = np.concatenate((np.zeros((missing, *values.shape[1:])), values)) if missing else values
+    return whole.reshape(len(whole) // QUESTIONS_A_STEP, -1, values.shape[2])
 
 
 def _share(agreed: FloatArray, counts: FloatArray, chosen: BoolArray) -> FloatArray:

@@ -35,6 +35,7 @@ from stream_peer.lab.formulas.regret_sums import LossParts, RegretSums
 from stream_peer.lab.formulas.three_references import ThreeReferenceClassSums, ThreeReferenceSums
 from stream_peer.lab.formulas.two_groups import EqualGroupSums
 from stream_peer.numerics.dependence import DependenceSums, RankAgreement, VoteMoments
+from stream_peer.numerics.dependence.followers import CrowdSums
 from stream_peer.numerics.drift import Earlier
 from stream_peer.numerics.error_rates import (
     ClassMomentSums,
@@ -81,6 +82,7 @@ MEASURED = TruthSums(70.0, 30.0, 80.0, 20.0)
 MOMENTS = MomentSums(1000.0, 1000.0, 250.0, 400.0, 160.0, 300.0, 150.0)
 FIVE = FiveMixerSums.nothing(3).weights((0.1, 0.2), 3)
 DISTANCES = np.full((60, 5), 0.04)
+CROWD = CrowdSums(*np.full((8, 5), 50.0))
 
 BY_NAME: Mapping[str, Any] = {
     "absolute": ABSOLUTE,
@@ -189,19 +191,24 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "class_errors": {"sums": DependenceSums(np.full((25, 6), 8.0)), "voters": 9.0},
     "agreement_evidence": {"pair": 4.0, "pair2": 4.0, "by_chance": 1.0},
     "combine_with_truth": {"wrong0": 10.0, "revealed0": 50.0, "wrong1": 5.0, "revealed1": 60.0},
-    "crowd_distances": {"forecasts": np.array([0.9, 0.4, 0.7, 0.2]), "said_before": np.array([0.5, 0.6])},
+    "crowd_distances": {
+        "forecasts": np.array([0.9, 0.4, 0.7, 0.2, 0.5]),
+        "sizes": np.array([4, 1]),
+        "said_before": [np.array([0.5, 0.6]), np.array([0.4])],
+    },
+    "crowd_sums": {
+        "near": DISTANCES,
+        "apart": DISTANCES,
+        "scatter": np.full(60, 0.01),
+        "present": np.ones((60, 5), np.bool_),
+        "repeated": DISTANCES,
+    },
     "expert_changes": {"votes": ROWS, "answers": ROWS[::-1]},
     "find_blocks": {"votes": ROWS, "known": [[0, 1, 2]], "teams": np.array([0, 0, -1, -1]), "turn": 1},
     "find_copies": {"votes": ROWS, "known": [[0, 1]], "teams": np.array([0, 0, -1, -1]), "turn": 1},
-    "find_repeaters": {
-        "repeated": np.full((50, 3), 0.01),
-        "present": np.ones((50, 3), bool),
-        "usual": 0.2,
-        "known": [0],
-    },
+    "find_repeaters": {"sums": CROWD, "usual": 0.2, "known": [0]},
     "find_followers": {
-        "near": DISTANCES,
-        "apart": DISTANCES,
+        "sums": CROWD,
         "scatter": np.full(60, 0.01),
         "present": np.ones((60, 5), np.bool_),
         "known": np.array([1]),

@@ -50,10 +50,10 @@ def look_for_copies(
     ``blocks``: whether the latter are looked for, too. ``given``: groups that the log names, which go on in any case.
     """
     before = [group.experts for group in known]
-    found = unchecked(find_copies)(window.votes, before, teams, turn)
+    found = unchecked(find_copies)(window.votes, before, teams, turn, window.tallies)
     if blocks:
         as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
-        found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn), *found])
+        found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn, window.tallies), *found])
         # The pairs within a known group are judged again, a team's as well: when all others have left, a team is left.
         found = [group for group in found if not _is_one_team(group.experts, teams)]
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
@@ -74,15 +74,6 @@ def _joined(groups: Sequence[Copies]) -> list[Copies]:
     return sorted(apart)
 
 
-def without(window: Window, experts: Sequence[int]) -> Window:
-    """The questions without the votes of some experts."""
-    if not experts:
-        return window
-    votes = window.votes.copy()
-    votes[:, experts] = 0
-    return window._replace(votes=votes)
-
-
 def look_for_followers(
     window: Window, before: Sequence[int], copies: Sequence[Group], repeaters: Sequence[int]
 ) -> list[Group]:
@@ -92,7 +83,7 @@ def look_for_followers(
     own reference answers; what is expected, that of the median expert.
     """
     present = window.answers != 0
-    found = unchecked(find_followers)(window.near, window.apart, window.scatter, present, before)
+    found = unchecked(find_followers)(window.crowd, window.scatter, present, before)
     found = np.union1d(found, np.array(repeaters, np.int64))
     elsewhere = {expert for group in copies for expert in group.experts}
     followers = [expert for expert in found.tolist() if expert not in elsewhere]
@@ -109,13 +100,12 @@ def look_for_followers(
 
 def look_for_repeaters(window: Window, before: Sequence[int]) -> list[int]:
     """Experts who repeat what was published, see `find_repeaters`."""
-    questions = np.count_nonzero(window.answers, axis=0)
-    usual = questions >= FEWEST_COMMON
+    crowd = window.crowd
+    usual = crowd.present >= FEWEST_COMMON
     if not usual.any():
         return []
-    went = np.sort(np.einsum("te,te->e", window.apart, window.apart, dtype=np.float64)[usual] / questions[usual])
-    median = float(went[len(went) // 2])
-    found: list[int] = unchecked(find_repeaters)(window.repeated, window.repeated >= 0.0, median, before).tolist()
+    went = np.sort(crowd.square[usual] / crowd.present[usual])
+    found: list[int] = unchecked(find_repeaters)(crowd, float(went[len(went) // 2]), before).tolist()
     return found
 
 

@@ -1,12 +1,14 @@
 """The last questions of a feed, vote by vote: what sums cannot tell, such as who says the same as whom.
 
 It is a function of the ledger, so nothing of it is stored: after a load it is read off the ledger. A question that
-changes is only noted, which costs next to nothing; its row is written when somebody looks.
+changes is only noted; its row is written when somebody looks, or when enough of them wait. Tallies and sums over the
+questions are kept beside the rows: what leaves is taken out, what comes is put in. All of them are whole numbers of
+their unit, so it makes no difference in which order, or how often.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -15,14 +17,16 @@ from stream_peer.feeds.contributions import rule_part
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
-from stream_peer.numerics.dependence.followers import crowd_distances
-from stream_peer.numerics.dependence.suspicion import Float32Array
+from stream_peer.numerics.dependence.followers import CrowdSums, crowd_distances, crowd_sums
+from stream_peer.numerics.dependence.suspicion import COUNTED_ONCE, Float32Array, Tallies, stacked_tallies, tallies_of
 
 WINDOW = 512
 """Questions, by their ordinals."""
 
 _FIRST_ROOM = 16
 _NOBODY = -1
+_MOST_WAITING = 32_768
+"""Forecasts whose rows wait to be written: with very many experts a look would be long."""
 
 
 class Window(NamedTuple):
@@ -34,8 +38,6 @@ class Window(NamedTuple):
         Their numbers among the questions of the feed; all are above the newest less 512.
     counts : (n_questions,) bool
         Whether the latest round had voters enough.
-    pair, rest : (n_questions,) float64
-        Moments of the votes of that round.
     votes : (n_questions, n_experts) int8
         Its votes by the vote rule that was in force: +1, -1, 0 for none, or absent.
     answers : (n_questions, n_experts) int8
@@ -46,25 +48,49 @@ class Window(NamedTuple):
         What the question, with all its rounds, adds to the columns ``RULE_PART`` of that rule.
     scatter : (n_questions,) float64
         Of the experts' mean forecast, see `crowd_distances`.
-    apart, near : (n_questions, n_experts) float32
-        How far each expert was from the crowd, and its square; 0 where it is absent.
-    repeated : (n_questions, n_experts) float32
-        Of experts who came after something was published of the question, the square of the distance of their first
-        forecast from the nearest of that; -1: the others.
+    crowd : CrowdSums
+        How near each expert was to the crowd, and its first forecasts to what had been published.
+    tallies : Tallies, optional
+        Of all pairs of experts, if there are not too many.
     """
 
     ordinals: IntArray
     counts: BoolArray
-    pair: FloatArray
-    rest: FloatArray
     votes: SmallIntArray
     answers: SmallIntArray
     rules: IntArray
     parts: IntArray
     scatter: FloatArray
-    apart: Float32Array
-    near: Float32Array
-    repeated: Float32Array
+    crowd: CrowdSums
+    tallies: Tallies | None = None
+
+    def without_votes(self, experts: Sequence[int]) -> "Window":
+        """The same without the votes of some experts."""
+        if not experts:
+            return self
+        votes = self.votes.copy()
+        votes[:, experts] = 0
+        tallies = self.tallies
+        if tallies is not None:
+            others = np.ones(votes.shape[1])
+            others[experts] = 0.0
+            tallies = Tallies(*(table * (others[:, None] * others) for table in tallies))
+        return self._replace(votes=votes, tallies=tallies)
+
+    def without(self, experts: Sequence[int]) -> "Window":
+        """The same without some experts."""
+        if not experts:
+            return self
+        answers, crowd = self.answers.copy(), np.stack(self.crowd)
+        answers[:, experts], crowd[:, experts] = 0, 0.0
+        return self.without_votes(experts)._replace(answers=answers, crowd=CrowdSums(*crowd))
+
+
+class _Noted(NamedTuple):
+    """A question whose row is to be written; ``rounds``: its facts, if they are at hand."""
+
+    entry: Entry
+    rounds: Sequence[Facts] | None
 
 
 class Recent:
@@ -80,74 +106,133 @@ class Recent:
 
     def __init__(self, entries: Iterable[Entry] = (), ordinals: int = 0) -> None:
         self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
-        self._heads = np.zeros((4, WINDOW))
+        self._counts: BoolArray = np.zeros(WINDOW, np.bool_)
+        self._scatter = np.zeros(WINDOW)
         self._rules: IntArray = np.zeros(WINDOW, np.int64)
         self._parts: IntArray = np.zeros((WINDOW, len(RULE_PART)), np.int64)
-        self._marks = np.zeros((2, WINDOW, 0), np.int8)
-        self._distances = np.zeros((3, WINDOW, 0), np.float32)
-        self._noted: dict[int, Entry] = {}
+        self._marks: SmallIntArray = np.zeros((2, WINDOW, 0), np.int8)
+        self._distances: Float32Array = np.zeros((3, WINDOW, 0), np.float32)
+        self._crowd = np.zeros((len(CrowdSums._fields), 0))
+        self._pairs: Float32Array | None = np.zeros((2, 0, 2, 0), np.float32)
+        self._noted: dict[int, _Noted | None] = {}
+        self._waiting = 0
         self._last = ordinals - 1
         for entry in entries:
             self.note(entry)
 
-    def note(self, entry: Entry) -> None:
+    def note(self, entry: Entry, rounds: Sequence[Facts] | None = None) -> None:
         """A question of the ledger is new, or has changed."""
         ordinal = entry.ordinal
         self._last = max(self._last, ordinal)
         if ordinal > self._last - WINDOW:
-            self._noted[ordinal % WINDOW] = entry
+            self._noted[ordinal % WINDOW] = _Noted(entry, rounds)
+            self._waiting += self._marks.shape[2]
+            if self._waiting > _MOST_WAITING:
+                self._write()
 
     def leave(self, entry: Entry) -> None:
         """A question has left the ledger."""
-        slot = entry.ordinal % WINDOW
         if entry.ordinal > self._last - WINDOW:
-            self._noted.pop(slot, None)
-            self._ordinals[slot] = _NOBODY
+            self._noted[entry.ordinal % WINDOW] = None
 
     def read(self, n_experts: int) -> Window:
         """The questions as they are known now, with columns for so many experts. The arrays are the reader's own."""
-        for slot, entry in self._noted.items():
-            self._write(slot, entry)
-        self._noted.clear()
+        self._write()
         self._reserve(n_experts)
         there = np.flatnonzero(self._ordinals >= 0)
-        slots = there[np.argsort(self._ordinals[there])]
-        counts, pair, rest, scatter = self._heads[:, slots]
+        slots = there[self._ordinals[there].argsort()]
         votes, answers = self._marks[:, slots, :n_experts]
-        told = self._rules[slots], self._parts[slots], scatter, *self._distances[:, slots, :n_experts]
-        return Window(self._ordinals[slots], counts > 0.0, pair, rest, votes, answers, *told)
+        return Window(
+            self._ordinals[slots],
+            self._counts[slots],
+            votes,
+            answers,
+            self._rules[slots],
+            self._parts[slots],
+            self._scatter[slots],
+            CrowdSums(*self._crowd[:, :n_experts].copy()),
+            None if self._pairs is None else stacked_tallies(self._pairs[:, :n_experts, :, :n_experts]),
+        )
 
-    def _write(self, slot: int, entry: Entry) -> None:
-        rounds = [] if entry.evidence == "annulled" else entry.facts()
-        if not rounds:
-            self._ordinals[slot] = _NOBODY
+    def _write(self) -> None:
+        """Write the rows of the questions that wait."""
+        noted, self._noted, self._waiting = self._noted, {}, 0
+        if not noted:
             return
-        facts = rounds[-1]
-        votes_of, moments, experts = facts.votes, facts.moments, facts.experts
-        self._reserve(int(np.maximum.reduce(experts)) + 1)
-        self._ordinals[slot] = entry.ordinal
-        said_before = [said for before in rounds[-2:-1] for said in (before.mix.mix, before.mix.stretched)]
-        crowd = unchecked(crowd_distances)(facts.forecasts, said_before)
-        self._heads[:, slot] = votes_of.counts, moments.pair, moments.rest, crowd.scatter
-        self._rules[slot], self._parts[slot] = votes_of.rule, rule_part(rounds, entry)
-        votes, answers = self._marks[:, slot]
-        votes[:], answers[:] = 0, 0
-        votes[experts] = facts.cast
-        answers[experts] = 2 * facts.answers.view(np.int8) - 1
-        self._distances[:, slot] = np.array([0.0, 0.0, -1.0])[:, None]
-        self._distances[:2, slot, experts] = crowd.apart, crowd.near
-        if len(rounds) > 1:
-            for late, repeated in _first_forecasts(rounds):
-                self._distances[2, slot, late] = repeated
+        known = {slot: rounds for slot, one in noted.items() if one is not None and (rounds := _rounds_of(one))}
+        if known:
+            self._reserve(1 + max(int(np.maximum.reduce(rounds[-1].experts)) for rounds in known.values()))
+        slots = np.array(list(noted))
+        self._add_up(slots, np.subtract)
+        self._ordinals[slots], self._scatter[slots] = _NOBODY, 0.0
+        self._marks[:, slots] = 0
+        self._distances[:, slots] = np.array([0.0, 0.0, -1.0], np.float32)[:, None, None]
+        if known:
+            self._fill(known, {slot: one.entry for slot, one in noted.items() if one is not None})
+        self._add_up(slots, np.add)
+
+    def _fill(self, known: dict[int, Sequence[Facts]], entries: dict[int, Entry]) -> None:
+        """Fill empty rows."""
+        latest = [rounds[-1] for rounds in known.values()]
+        slots, sizes = np.array(list(known)), np.array([len(facts.experts) for facts in latest])
+        self._ordinals[slots] = [entries[slot].ordinal for slot in known]
+        self._counts[slots] = [facts.votes.counts for facts in latest]
+        self._rules[slots] = [facts.votes.rule for facts in latest]
+        self._parts[slots] = [rule_part(rounds, entries[slot]) for slot, rounds in known.items()]
+        cells = np.repeat(slots * self._marks.shape[2], sizes) + np.concatenate([facts.experts for facts in latest])
+        votes, answers = self._marks.reshape(2, -1)
+        votes[cells] = np.concatenate([facts.cast for facts in latest])
+        answers[cells] = 2 * np.concatenate([facts.answers for facts in latest]).view(np.int8) - 1
+        crowd = unchecked(crowd_distances)(
+            np.concatenate([facts.forecasts for facts in latest]),
+            sizes,
+            [
+                [said for before in rounds[-2:-1] for said in (before.mix.mix, before.mix.stretched)]
+                for rounds in known.values()
+            ],
+        )
+        apart, near, first = self._distances.reshape(3, -1)
+        apart[cells], near[cells], self._scatter[slots] = crowd
+        for slot, rounds in known.items():
+            if len(rounds) > 1:
+                for late, repeated in _first_forecasts(rounds):
+                    first[slot * self._marks.shape[2] + late] = repeated
+
+    def _add_up(self, slots: IntArray, operation: np.ufunc) -> None:
+        """Put rows into the sums, or take them out."""
+        votes, answers = self._marks[:, slots]
+        apart, near, repeated = self._distances[:, slots]
+        sums = unchecked(crowd_sums)(near, apart, self._scatter[slots], answers != 0, repeated)
+        operation(self._crowd, sums, out=self._crowd)
+        if self._pairs is not None:
+            operation(self._pairs, tallies_of(votes), out=self._pairs)
 
     def _reserve(self, n_experts: int) -> None:
         room = self._marks.shape[2]
         if n_experts > room:
-            shape = 2, WINDOW, max(n_experts, 2 * room, _FIRST_ROOM)
-            marks, distances = np.zeros(shape, np.int8), np.zeros((3, *shape[1:]), np.float32)
-            distances[2] = -1.0
-            marks[:, :, :room], distances[:, :, :room] = self._marks, self._distances
-            self._marks, self._distances = marks, distances
+            now = max(n_experts, _FIRST_ROOM, 2 * room if n_experts > COUNTED_ONCE else min(2 * room, COUNTED_ONCE))
+            self._marks, self._distances, self._crowd = (
+                _with_room(table, now) for table in (self._marks, self._distances, self._crowd)
+            )
+            self._distances[2, :, room:] = -1.0
+            if now > COUNTED_ONCE:
+                self._pairs = None
+            elif self._pairs is not None:
+                pairs = np.zeros((2, now, 2, now), np.float32)
+                pairs[:, :room, :, :room] = self._pairs
+                self._pairs = pairs
+
+
+def _with_room(table: np.ndarray[tuple[int, ...], np.dtype[Any]], room: int) -> Any:
+    """The same with zeros for more experts, along the last axis."""
+    return np.concatenate((table, np.zeros((*table.shape[:-1], room - table.shape[-1]), table.dtype)), axis=-1)
+
+
+def _rounds_of(noted: _Noted) -> Sequence[Facts]:
+    """The facts of its rounds; none of an annulled question."""
+    if noted.entry.evidence == "annulled":
+        return ()
+    return noted.entry.facts() if noted.rounds is None else noted.rounds
 
 
 _FIGURES = 9

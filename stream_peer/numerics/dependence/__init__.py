@@ -14,7 +14,14 @@ Shocks that everybody shares take the place of the outcome; only outcomes show t
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.class_errors import ClassErrors, class_errors
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.followers import CrowdDistances, crowd_distances, find_followers, find_repeaters
+from stream_peer.numerics.dependence.followers import (
+    CrowdDistances,
+    CrowdSums,
+    crowd_distances,
+    crowd_sums,
+    find_followers,
+    find_repeaters,
+)
 from stream_peer.numerics.dependence.fourth_moment import (
     ALARMING_Z,
     FEWEST_QUESTIONS,
@@ -32,12 +39,14 @@ __all__ = [
     "ClassErrors",
     "Copies",
     "CrowdDistances",
+    "CrowdSums",
     "Dependence",
     "DependenceSums",
     "RankAgreement",
     "VoteMoments",
     "class_errors",
     "crowd_distances",
+    "crowd_sums",
     "find_blocks",
     "find_copies",
     "find_followers",

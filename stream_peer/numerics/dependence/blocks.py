@@ -29,8 +29,10 @@ from stream_peer.numerics.dependence.copies import Copies
 from stream_peer.numerics.dependence.suspicion import (
     LEAST_EFFECT,
     MOST,
+    TALLIES,
     Float32Array,
     Tallies,
+    among,
     covariances,
     disagreement,
     independent,
@@ -107,9 +109,19 @@ class _Finding(NamedTuple):
         return self.excess > 0.0 and self.expected - self.found >= least
 
 
-@checked(votes=VOTE_ROWS, known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)), teams=TEAMS, turn=SIZE)
+@checked(
+    votes=VOTE_ROWS,
+    known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)),
+    teams=TEAMS,
+    turn=SIZE,
+    counted=TALLIES,
+)
 def find_blocks(
-    votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
+    votes: SmallIntArray,
+    known: Sequence[Sequence[int]] = (),
+    teams: IntArray | None = None,
+    turn: int = 0,
+    counted: Tallies | None = None,
 ) -> list[Copies]:
     """Blocks of three experts or more who agree more than those outside allow.
 
@@ -136,6 +148,8 @@ def find_blocks(
         Experts with equal numbers are a team; negative: in no team.
     turn : int
         Of more than 256 experts, which part to look through, counted on from call to call.
+    counted : Tallies, optional
+        Of all pairs, if they are known; not used where there are teams.
 
     Returns
     -------
@@ -168,7 +182,8 @@ def find_blocks(
     known = _smallest([[one for one in group if is_usable[one]] for group in groups])
     looked_at = _looked_at(is_usable, known, turn)
     place = {expert: column for column, expert in enumerate(looked_at.tolist())}
-    judge = _Judge(cast[:, looked_at].astype(np.float32))
+    of_pairs = among(counted, looked_at) if counted is not None and cast is votes else None
+    judge = _Judge(cast[:, looked_at].astype(np.float32), of_pairs)
     found = [judge.of_known([place[one] for one in group]) for group in known]
     found += [judge.of_branch(branch) for branch in judge.candidates()]
     blocks = list[Copies]()
@@ -236,9 +251,9 @@ def _counted(counted: Tallies) -> _Counted:
 class _Judge:
     """Judges blocks of the columns of some votes."""
 
-    def __init__(self, cast: Float32Array) -> None:
+    def __init__(self, cast: Float32Array, counted: Tallies | None = None) -> None:
         self._cast = cast
-        self._all = _counted(tallies(cast, cast))
+        self._all = _counted(tallies(cast, cast) if counted is None else counted)
         share, by_chance = shares(self._all.tallies)
         agreement = 1.0 - share / np.maximum(by_chance, _SMALLEST)
         self._tree = _tree(np.where(self._all.tallies.common >= _WITNESSED, agreement, 0.0))

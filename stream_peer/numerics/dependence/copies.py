@@ -30,9 +30,12 @@ from stream_peer.numerics.arguments import (
 from stream_peer.numerics.dependence.suspicion import (
     FEWEST_COMMON,
     LEAST_EFFECT,
+    TALLIES,
     TIMES_LESS,
     PairTallies,
     Suspicion,
+    Tallies,
+    among,
     shares,
     suspicion,
     witnesses,
@@ -79,9 +82,19 @@ class Copies(NamedTuple):
     questions: int
 
 
-@checked(votes=VOTE_ROWS, known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)), teams=TEAMS, turn=SIZE)
+@checked(
+    votes=VOTE_ROWS,
+    known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)),
+    teams=TEAMS,
+    turn=SIZE,
+    counted=TALLIES,
+)
 def find_copies(
-    votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
+    votes: SmallIntArray,
+    known: Sequence[Sequence[int]] = (),
+    teams: IntArray | None = None,
+    turn: int = 0,
+    counted: Tallies | None = None,
 ) -> list[Copies]:
     """Groups of experts who agree far more than independent experts of their error rates would.
 
@@ -100,6 +113,8 @@ def find_copies(
         Experts with equal numbers are a team and need not be found, negative: in no team.
     turn : int
         Which pair of chunks to look through, counted on from call to call.
+    counted : Tallies, optional
+        Of all pairs, if they are known.
 
     Returns
     -------
@@ -128,20 +143,22 @@ def find_copies(
     >>> [(group.experts, group.agreement) for group in find_copies(votes)]
     [((5, 7), 1.0)]
     """
-    eligible = np.flatnonzero(np.count_nonzero(votes, axis=0) >= FEWEST_COMMON)
+    said = np.count_nonzero(votes, axis=0) if counted is None else counted.common.diagonal()
+    eligible = np.flatnonzero(said >= FEWEST_COMMON)
     place = {expert: column for column, expert in enumerate(eligible.tolist())}
-    counted = PairTallies(votes[:, eligible].astype(np.float32))
+    of_pairs = None if counted is None else among(counted, eligible)
+    counts = PairTallies(votes[:, eligible].astype(np.float32), known=of_pairs)
     former = [[place[expert] for expert in group if expert in place] for group in known]
     label = np.full(len(eligible), -1, np.int64)
     for number, group in enumerate(former):
         label[group] = number
     of_team = None if teams is None else teams[eligible]
-    pairs = np.array([*_candidates(counted, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
+    pairs = np.array([*_candidates(counts, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
     if not len(pairs):
         return []
     together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
     least = np.where(together, STAYS, JOINS)
-    found = suspicion(counted, pairs, witnesses(counted), least)
+    found = suspicion(counts, pairs, witnesses(counts), least)
     effect = found.expected - found.disagreement
     copies = (found.z >= least) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
     return _groups(eligible, pairs, found, copies)

@@ -11,7 +11,15 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray
+from stream_peer.numerics.arguments import (
+    BoolArray,
+    Fields,
+    FloatArray,
+    IntArray,
+    Numbers,
+    Optional,
+    SmallIntArray,
+)
 
 Float32Array: TypeAlias = npt.NDArray[np.float32]
 
@@ -41,6 +49,15 @@ class Tallies(NamedTuple):
     right: FloatArray
 
 
+_COUNTS = Numbers("n n", -(2.0**24), 2.0**24)
+TALLIES = Optional(Fields(Tallies, dict.fromkeys(Tallies._fields, _COUNTS)))
+
+
+def among(counted: Tallies, experts: IntArray) -> Tallies:
+    """Tallies of some of the experts with each other."""
+    return Tallies(*[table[experts[:, None], experts] for table in counted])
+
+
 def tallies(one: Float32Array, two: Float32Array, parts: int | None = None) -> Tallies:
     """Tallies of experts by columns; exact in any order, since all sums are whole numbers far below 2^24.
 
@@ -55,6 +72,18 @@ def tallies(one: Float32Array, two: Float32Array, parts: int | None = None) -> T
     [1.0, -1.0, 0.0]
     """
     return _tallies(_stacked(one, parts), _stacked(two, parts))
+
+
+def tallies_of(votes: SmallIntArray) -> Float32Array:
+    """Tallies of all experts with all as one table that others can be added to, see `stacked_tallies`: (2, n, 2, n)."""
+    both = _stacked(votes.astype(np.float32))
+    return _product(both, both).reshape(2, votes.shape[1], 2, votes.shape[1])
+
+
+def stacked_tallies(table: Float32Array) -> Tallies:
+    """The tables of `tallies_of`: votes or who voted, with votes or who voted."""
+    exact = table.astype(np.float64)
+    return Tallies(exact[0, :, 0], exact[1, :, 1], exact[0, :, 1], exact[1, :, 0])
 
 
 def _stacked(votes: Float32Array, parts: int | None = None) -> Float32Array:
@@ -87,14 +116,16 @@ COUNTED_ONCE = 256
 class PairTallies:
     """Tallies of pairs of columns of votes; of few experts those of all pairs are counted once, and looked up.
 
-    ``parts``: each of so many parts of the questions has its own, one behind the other.
+    ``parts``: each of so many parts of the questions has its own, one behind the other. ``known``: those of all pairs.
     """
 
-    def __init__(self, cast: Float32Array, parts: int | None = None) -> None:
+    def __init__(self, cast: Float32Array, parts: int | None = None, known: Tallies | None = None) -> None:
         self.cast = cast
         self._parts = parts
         self._others: tuple[IntArray, Float32Array] | None = None
-        self._all = tallies(cast, cast) if parts is None and cast.shape[1] <= COUNTED_ONCE else None
+        if known is None and parts is None and cast.shape[1] <= COUNTED_ONCE:
+            known = tallies(cast, cast)
+        self._all = known
 
     def between(self, one: IntArray, two: IntArray) -> Tallies:
         """Of some experts with others, (m, n). The same others are mostly asked for again, with some more."""
@@ -103,6 +134,11 @@ class PairTallies:
         if self._others is None or self._others[0] is not two:
             self._others = two, _stacked(self.cast[:, two], self._parts)
         return _tallies(_stacked(self.cast[:, one], self._parts), self._others[1])
+
+    def said(self) -> IntArray:
+        """How often each voted."""
+        counts = np.count_nonzero(self.cast, axis=0) if self._all is None else self._all.common.diagonal()
+        return counts.astype(np.int64)
 
     def of_pairs(self, pairs: IntArray) -> Tallies:
         """Of the two experts of each pair, (n_pairs,)."""
@@ -197,7 +233,7 @@ def witnesses(counted: PairTallies) -> IntArray:
     >>> witnesses(PairTallies(votes)).tolist()
     [0, 2]
     """
-    said = np.count_nonzero(counted.cast, axis=0)
+    said = counted.said()
     order = np.argsort(-said, kind="stable")[: np.count_nonzero(said)]
     chosen: list[int] = []
     for start in range(0, len(order), _AT_ONCE):

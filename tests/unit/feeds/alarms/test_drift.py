@@ -13,6 +13,7 @@ from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.columns import FEED, RULE_PART, SCALE, rule_span
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.dependence.followers import CrowdSums
 from tests.feed_histories import (
     Changelog,
     carry_out_rebuilds,
@@ -193,20 +194,15 @@ def window_of(errors: FloatArray, seed: int = 1) -> Window:
     numbers = np.stack([np.ones(len(errors)), np.ones(len(errors)), pair, rest, pair * pair, rest * rest, pair * rest])
     parts[:, : len(numbers)] = np.rint(numbers.T * SCALE).astype(np.int64)
     n_questions = len(errors)
-    nowhere = np.zeros((n_questions, votes.shape[1]), np.float32)
     return Window(
         ordinals=np.arange(n_questions),
         counts=np.ones(n_questions, np.bool_),
-        pair=pair,
-        rest=rest,
         votes=votes,
         answers=answers,
         rules=np.zeros(n_questions, np.int64),
         parts=parts,
         scatter=np.zeros(n_questions),
-        apart=nowhere,
-        near=nowhere,
-        repeated=nowhere,
+        crowd=CrowdSums(*np.zeros((8, votes.shape[1]))),
     )
 
 

@@ -367,7 +367,7 @@ def test_a_known_group_too_large_for_the_test_of_blocks_is_kept_by_that_of_pairs
     good, mind = (np.where(rng.random((150, n)) < error, -1, 1) * truth for n, error in ((8, 0.25), (1, 0.4)))
     votes = np.hstack([good, mind.repeat(300, axis=1)]).astype(np.int8)
     herd = Group(list(range(8, 308)), "copies", 1.0, 0.1, 150)
-    window = Recent().read(308)._replace(votes=votes)
+    window = Recent().read(308)._replace(votes=votes, tallies=None)
     assert 8 not in {expert for block in find_blocks(votes, [herd.experts], turn=1) for expert in block.experts}
 
     found = look_for_copies(window, [herd], None, 1, blocks=True)
@@ -380,7 +380,7 @@ def test_a_group_that_all_but_a_team_have_left_is_none() -> None:
     truth = np.where(rng.random((150, 1)) < 0.5, -1, 1)
     votes = (np.where(rng.random((150, 9)) < 0.3, -1, 1) * truth).astype(np.int8)
     votes[:, 1] = votes[:, 0]
-    window, named = Recent().read(9)._replace(votes=votes), Group([0, 1, 2], "copies", 0.8, 0.1, 32)
+    window, named = Recent().read(9)._replace(votes=votes, tallies=None), Group([0, 1, 2], "copies", 0.8, 0.1, 32)
     teams = np.array([0, 0, *[-1] * 7])
 
     without_teams = look_for_copies(window, [named], None, 1, blocks=True)

@@ -1,9 +1,6 @@
 """The last questions of a feed, vote by vote: always what the ledger holds."""
 
-from typing import Any
-
 import numpy as np
-import numpy.typing as npt
 import pytest
 
 from stream_peer.events.feed_log import FeedLogRecord
@@ -13,7 +10,9 @@ from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.numerics.dependence.suspicion import Float32Array
+from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.dependence.followers import CrowdSums
+from stream_peer.numerics.dependence.suspicion import Float32Array, tallies
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
 from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
 
@@ -43,7 +42,6 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         for place, vote, answer in zip(facts.experts, facts.cast, facts.answers, strict=True):
             votes[row, place], answers[row, place] = vote, 1 if answer else -1
     votes_of = [facts.votes for _, facts in known]
-    moments = [facts.moments for _, facts in known]
     by_ordinal = {e.ordinal: e for e in entries}
     squares = [crowd_of(by_ordinal[ordinal]) for ordinal, _ in known]
     wholes = [dict(contribution(by_ordinal[ordinal], found.method).feed) for ordinal, _ in known]
@@ -52,20 +50,34 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         [whole.get(at, 0) for at in range(of_rule.start, of_rule.stop)]
         for whole, of_rule in zip(wholes, columns, strict=True)
     ]
-    apart, near = distances_of([square for _, square in squares], len(found.roster))
+    distances = distances_of([square for _, square in squares], len(found.roster))
+    scatter = np.array([scatter for scatter, _ in squares])
+    repeats = repeats_of([by_ordinal[ordinal] for ordinal, _ in known], len(found.roster))
+    cast = votes.astype(np.float32)
     return Window(
         np.array([ordinal for ordinal, _ in known], np.int64),
         np.array([of_round.counts for of_round in votes_of], np.bool_),
-        np.array([of_round.pair for of_round in moments]),
-        np.array([of_round.rest for of_round in moments]),
         votes,
         answers,
         np.array([of_round.rule for of_round in votes_of], np.int64),
         np.array(parts, np.int64).reshape(-1, len(RULE_PART)),
-        np.array([scatter for scatter, _ in squares]),
-        apart,
-        near,
-        repeats_of([by_ordinal[ordinal] for ordinal, _ in known], len(found.roster)),
+        scatter,
+        crowd_of_all(distances, scatter, answers != 0, repeats),
+        tallies(cast, cast),
+    )
+
+
+def crowd_of_all(distances: Float32Array, scatter: FloatArray, present: BoolArray, repeats: Float32Array) -> CrowdSums:
+    apart, near = distances.astype(np.float64)
+    return CrowdSums(
+        present.sum(axis=0),
+        (present & (scatter > 0.0)[:, None]).sum(axis=0),
+        apart.sum(axis=0),
+        np.square(apart).sum(axis=0),
+        near.sum(axis=0),
+        (present * scatter[:, None]).sum(axis=0),
+        (repeats >= 0.0).sum(axis=0),
+        np.maximum(repeats, 0.0).sum(axis=0, dtype=np.float64),
     )
 
 
@@ -108,16 +120,13 @@ def repeats_of(entries: list[Entry], n_experts: int) -> Float32Array:
 
 
 def same(one: Window, two: Window) -> bool:
-    """To the last bit, but for distances: the twin computes them in another order."""
+    """To the last bit, but for distances: the twin computes them in another order, and does not round them."""
     exact = all(
-        np.array_equal(x, y) and x.dtype == y.dtype for x, y in zip(arrays(one)[:8], arrays(two)[:8], strict=True)
+        np.array_equal(x, y) and x.dtype == y.dtype
+        for x, y in zip((*one[:6], *(one.tallies or ())), (*two[:6], *(two.tallies or ())), strict=True)
     )
-    near = zip(arrays(one)[8:], arrays(two)[8:], strict=True)
-    return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-9) for x, y in near)
-
-
-def arrays(window: Window) -> list[npt.NDArray[Any]]:
-    return [*window]
+    near = zip((one.scatter, *one.crowd), (two.scatter, *two.crowd), strict=True)
+    return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-4) for x, y in near)
 
 
 def test_votes_are_stored_with_facts_whatever_the_rule() -> None:

@@ -7,23 +7,27 @@ import numpy as np
 import pytest
 
 from stream_peer.numerics.arguments import BoolArray, FloatArray
-from stream_peer.numerics.dependence.followers import crowd_distances, find_followers, find_repeaters
+from stream_peer.numerics.dependence.followers import (
+    CrowdSums,
+    crowd_distances,
+    crowd_sums,
+    find_followers,
+    find_repeaters,
+)
 
 
 class Told(NamedTuple):
-    near: FloatArray
-    apart: FloatArray
+    sums: CrowdSums
     scatter: FloatArray
     present: BoolArray
 
 
 def told(forecasts: FloatArray, before: Sequence[float] | None = None) -> Told:
-    rows = [
-        crowd_distances(np.clip(row, 0.0, 1.0), [] if before is None else [before[t]])
-        for t, row in enumerate(forecasts)
-    ]
-    near, apart = np.array([row.near for row in rows]), np.array([row.apart for row in rows])
-    return Told(near, apart, np.array([row.scatter for row in rows]), np.ones(forecasts.shape, np.bool_))
+    n_questions, n = forecasts.shape
+    said = [] if before is None else [[x] for x in before]
+    found = crowd_distances(np.clip(forecasts, 0.0, 1.0).reshape(-1), np.full(n_questions, n), said)
+    near, apart, present = found.near.reshape(-1, n), found.apart.reshape(-1, n), np.ones(forecasts.shape, np.bool_)
+    return Told(crowd_sums(near, apart, found.scatter, present, -np.ones(forecasts.shape)), found.scatter, present)
 
 
 def crowd(rng: np.random.Generator, questions: int, experts: int, *, own: float = 0.2, hard: float = 0.2) -> FloatArray:
@@ -100,23 +104,27 @@ def test_few_questions_small_crowds_and_crowds_of_one_mind_tell_nothing() -> Non
     assert find_followers(*told(with_mean)).tolist() == [6]
     assert not len(find_followers(*told(with_mean[:39])))
     assert not len(find_followers(*told(np.full((60, 6), 0.5))))
-    assert crowd_distances(np.array([0.1, 0.2, 0.15])).scatter == 0.0
+    assert crowd_distances(np.array([0.1, 0.2, 0.15]), np.array([3])).scatter.tolist() == [0.0]
+
+
+def first_forecasts(repeated: FloatArray) -> CrowdSums:
+    none = np.zeros(repeated.shape)
+    return crowd_sums(none, none, np.zeros(len(repeated)), np.ones(repeated.shape, np.bool_), repeated)
 
 
 def test_repeaters_come_within_a_third_of_the_usual_distance_of_what_was_published() -> None:
     rng = np.random.default_rng(3)
     apart = rng.normal(0.0, np.array([0.0, 0.05, 0.09, 0.2, 0.2]), (200, 5))
-    present = np.ones(apart.shape, np.bool_)
-    repeated = np.where(present, apart * apart, -1.0).clip(0.0, 1.0)
+    sums = first_forecasts((apart * apart).clip(0.0, 1.0))
 
-    assert find_repeaters(repeated, present, 0.04).tolist() == [0, 1]
-    assert find_repeaters(repeated, present, 0.04, [2, 3]).tolist() == [0, 1, 2]
+    assert find_repeaters(sums, 0.04).tolist() == [0, 1]
+    assert find_repeaters(sums, 0.04, [2, 3]).tolist() == [0, 1, 2]
 
 
 def test_repeaters_are_judged_by_40_questions_to_which_they_came_late() -> None:
-    repeated = np.zeros((60, 2))
-    present = np.zeros((60, 2), np.bool_)
-    present[:40, 0] = present[:39, 1] = True
+    repeated = np.full((60, 2), -1.0)
+    repeated[:40, 0] = repeated[:39, 1] = 0.0
+    sums = first_forecasts(repeated)
 
-    assert find_repeaters(repeated, present, 0.04).tolist() == [0]
-    assert not len(find_repeaters(repeated, present, 0.0))
+    assert find_repeaters(sums, 0.04).tolist() == [0]
+    assert not len(find_repeaters(sums, 0.0))
