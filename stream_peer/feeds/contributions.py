@@ -25,7 +25,7 @@ from stream_peer.feeds.columns import (
     evaluated_span,
     rule_span,
 )
-from stream_peer.feeds.facts import Bits, Facts, Mix, losses_of, unpack
+from stream_peer.feeds.facts import Bits, Facts, Mix, losses_of
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.medians import binned
 from stream_peer.feeds.methods.group_answers import group_moments
@@ -76,12 +76,7 @@ def contribution(entry: Entry, method: Method) -> Contribution:
     """
     if not entry.rounds or entry.evidence == "annulled":
         return NOTHING
-    return contribution_of([unpack(packed) for packed in entry.rounds], entry, method)
-
-
-def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Contribution:
-    """``contribution`` of an entry whose facts are at hand, of one round at least; not for annulled questions."""
-    evidence, weight = entry.evidence, entry.weight
+    rounds, evidence, weight = entry.facts(), entry.evidence, entry.weight
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = [rounds[0].votes.rule] if len(rounds) == 1 else sorted({facts.votes.rule for facts in rounds})
     counting = _counting(rounds, rules)
@@ -97,14 +92,21 @@ def contribution_of(rounds: Sequence[Facts], entry: Entry, method: Method) -> Co
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     if method.rates_by_trust:
         of_feed.append((_DOUBT, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
+    by_rule, unit = {}, weight * SCALE
+    for rule, of_rule in counting.items():
+        by_rule[rule] = [round(value * unit) for value in _rule_columns(of_rule, len(rounds), outcome, weight)]
     votes = _fourth_moments(counting, len(rounds), weight)
     histograms = _binned(flat, weight) if method.keeps_histograms else None
     scored = None if outcome is None else scored_facts(entry)
-    if outcome is None or scored is None:
-        return Contribution(experts, fixed(columns, weight), rows, _amounts(of_feed, weight), votes, histograms)
-    values, evaluated, shadows = evaluation(scored, outcome, weight)
-    feed = _amounts([*of_feed, (_EVALUATED, values)], weight)
-    return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms, evaluated, shadows)
+    evaluated, shadows = None, ()
+    if outcome is not None and scored is not None:
+        values, evaluated, shadows = evaluation(scored, outcome, weight)
+        of_feed.append((_EVALUATED, values))
+    feed = _amounts(of_feed, weight)
+    for rule, amounts in by_rule.items():
+        feed += [(column, amount) for column, amount in enumerate(amounts, _RULES[rule]) if amount]
+    of_rule = by_rule[rounds[-1].votes.rule]
+    return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms, evaluated, shadows, of_rule)
 
 
 def _counting(rounds: Sequence[Facts], rules: Sequence[int]) -> Mapping[int, Sequence[Facts]]:
@@ -112,17 +114,6 @@ def _counting(rounds: Sequence[Facts], rules: Sequence[int]) -> Mapping[int, Seq
     if len(rules) == 1:
         return {rules[0]: [facts for facts in rounds if facts.votes.counts]}
     return {rule: [facts for facts in rounds if facts.votes.counts and facts.votes.rule == rule] for rule in rules}
-
-
-def rule_part(rounds: Sequence[Facts], entry: Entry) -> list[int]:
-    """What of a question's contribution goes to the columns of the vote rule of its latest round: RULE_PART.
-
-    It must have rounds, and not be annulled.
-    """
-    outcome, rule = None if entry.evidence == "open" else int(entry.evidence == 1), rounds[-1].votes.rule
-    counting = [facts for facts in rounds if facts.votes.counts and facts.votes.rule == rule]
-    unit = entry.weight * SCALE
-    return [round(value * unit) for value in _rule_columns(counting, len(rounds), outcome, entry.weight)]
 
 
 class _Flat(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -388,9 +379,9 @@ def _feed_columns(
     weight: float,
     method: Method,
 ) -> list[tuple[int, Sequence[float]]]:
-    """Columns of the feed, neighbours together behind the place of the first of them.
+    """Columns of the feed but for those of vote rules, neighbours together behind the place of the first of them.
 
-    Counts, outer layer, stretch, safety net; of each vote rule moments and truth table.
+    Counts, outer layer, stretch, safety net.
     """
     n_rounds, of_rules = len(rounds), list(counting.values())
     counted = of_rules[0] if len(of_rules) == 1 else [facts for facts in rounds if facts.votes.counts]
@@ -410,8 +401,6 @@ def _feed_columns(
     found: list[tuple[int, Sequence[float]]] = [(_COUNTS, counts), (_TIED, (share * tied,))]
     if outcome is not None:
         found.append((_MIXERS, _mixer_columns(rounds, outcome)))
-    for rule, of_rule in counting.items():
-        found.append((_RULES[rule], _rule_columns(of_rule, n_rounds, outcome, weight)))
     for place, of_place in (
         (_CLASSES, counted if method.reads_classes else counting.get(1, ())),
         (_CLASSES_AT_HALF, counting.get(0, ()) if method.bounds_all else ()),

@@ -289,6 +289,7 @@ class Feed:
         entry.hold()
         if not entry.rounds:
             return
+        entry.keep_facts()
         part = contribution(entry, self.method)
         self.blocks.subtract(part, entry.ordinal)
         if self._audited is not None and entry.audit == self._audit:
@@ -297,13 +298,14 @@ class Feed:
         if self.learner_path is not None:
             self.learner_path.take_out(entry)
 
-    def put_in(self, part: Contribution, entry: Entry) -> None:
+    def put_in(self, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
+        part = contribution(entry, self.method)
         self.blocks.add(part, entry.ordinal)
         if self._audited is not None and entry.audit == self._audit:
             self._audited.reserve(self.blocks.n_experts)
             self._audited.add(part, entry.ordinal)
-        self.recent.note(entry)
+        self.recent.note(entry, part)
         self.outcomes += entry.evidence in (0, 1)
 
     def expire(self, now: Milliseconds) -> list[tuple[str, Entry]]:
@@ -352,7 +354,9 @@ class Feed:
         while some := list(islice(waiting, _AUDITED_AT_ONCE)):
             for entry in some:
                 if entry.rounds:
-                    blocks.add(contribution(entry, self.method), entry.ordinal)
+                    part = contribution(entry, self.method)
+                    blocks.add(part, entry.ordinal)
+                    self.recent.note(entry, part)
             yield
         self.blocks = blocks
 
@@ -398,7 +402,7 @@ class Feed:
         self.settled.reach(max(path_state.ordinals - 1, 0))
         self.blocks.reserve(len(self.roster))
         self.ledger.restore(ledger, path_state.ordinals)
-        self.recent = Recent(self.ledger.entries.values(), path_state.ordinals)
+        self.recent = Recent(path_state.ordinals)
         self.stored = not self.roster.erased  # else its owner may have died before he had scrubbed it
 
 

@@ -37,7 +37,6 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, Milliseconds
-from stream_peer.feeds.contributions import contribution, contribution_of
 from stream_peer.feeds.corrections import corrections
 from stream_peer.feeds.deletions import Life
 from stream_peer.feeds.facts import Facts, score
@@ -244,11 +243,7 @@ class FeedFold:
         entry.put(facts)
         if fix_by_round(entry, whole, feed.path_state.base + record.offset):
             self.feeds.carry_over(feed, event.question_id, entry)
-        alone = len(entry.rounds) == 1 and entry.evidence != "annulled"
-        if alone:
-            feed.put_in(contribution_of((facts,), entry, feed.method), entry)
-        else:
-            feed.put_in(contribution(entry, feed.method), entry)
+        feed.put_in(entry)
         if feed.learner_path is not None:
             now = read(feed)
             seen = now.extent(feed.roster.n_seen(facts.experts, now.sums))
@@ -257,7 +252,7 @@ class FeedFold:
         counts = facts.votes.counts
         effects.counts["round", "counts" if counts else "low-evidence"] += 1
         effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
-        return QuestionChanged(feed, reading, event.question_id, entry, facts if alone else entry.latest())
+        return QuestionChanged(feed, reading, event.question_id, entry, entry.latest())
 
     def _meet(self, feed: Feed, known: int, record: Record, effects: Effects) -> None:
         """Name the experts that have a place from ``known`` on, and those of them that look like another one."""
@@ -292,7 +287,7 @@ class FeedFold:
         """A boundary has no round any more."""
         feed.take_out(entry)
         found = entry.drop(event.boundary)
-        feed.put_in(contribution(entry, feed.method), entry)
+        feed.put_in(entry)
         reading = self.feeds.finish(feed, event.question_id, entry, record)
         if not found:
             return None
@@ -327,7 +322,7 @@ class FeedFold:
             entry.provisional = "open"
         if fix_by_outcome(entry, event.outcome):
             self.feeds.carry_over(feed, event.question_id, entry)
-        feed.put_in(contribution(entry, feed.method), entry)
+        feed.put_in(entry)
         path_state = feed.path_state
         path_state.outcomes += 1
         if feed.method.mixes:

@@ -5,7 +5,7 @@ to the sums stays in them for good; of the question only its name is kept for a 
 are known as such.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -32,7 +32,7 @@ class Entry:
 
     __slots__ = (
         *("audit", "evidence", "first_final", "ordinal", "pieces"),
-        *("_record", "provisional", "revision", "rounds", "touched", "weight"),
+        *("_facts", "_record", "provisional", "revision", "rounds", "touched", "weight"),
     )
     first_final: bytes | None
     rounds: tuple[bytes, ...]
@@ -54,6 +54,7 @@ class Entry:
         self.rounds = rounds
         self.first_final = first_final
         self._record = b""
+        self._facts: Sequence[Facts] | None = None
         self.revision = revision
         self.touched = touched
         self.ordinal = ordinal
@@ -80,15 +81,24 @@ class Entry:
             stored = _decode_entry(whole(self._record))
             self.rounds, self.first_final, self._record = stored.rounds, stored.first(), b""
 
+    def keep_facts(self) -> None:
+        """Hold its facts as they are not packed, too, since they are asked for again, until ``let_go``."""
+        self._facts = self.facts()
+
+    def let_go(self) -> None:
+        """Hold packed facts alone."""
+        self._facts = None
+
     def put(self, facts: Facts) -> None:
         """Add a round, or replace the one of the same boundary."""
         self.hold()
-        rounds = self.rounds
-        if not rounds:  # by far the most frequent
-            self.rounds = (facts.pack(),)
+        packed = facts.pack()
+        if not self.rounds:  # by far the most frequent
+            self.rounds, self._facts = (packed,), (facts,)
             return
-        kept = [packed for packed in rounds if boundary_of(packed) != facts.boundary]
-        self.rounds = tuple(sorted([*kept, facts.pack()], key=boundary_of))
+        kept = [one for one in zip(self.rounds, self.facts(), strict=True) if one[1].boundary != facts.boundary]
+        by_boundary = sorted([*kept, (packed, facts)], key=lambda one: one[1].boundary)
+        self.rounds, self._facts = tuple(one for one, _ in by_boundary), [one for _, one in by_boundary]
 
     def drop(self, boundary: Milliseconds) -> bool:
         """Remove a round; False if there was none."""
@@ -96,15 +106,17 @@ class Entry:
         rounds = self.rounds
         kept = tuple(packed for packed in rounds if boundary_of(packed) != boundary)
         found = len(kept) < len(rounds)
-        self.rounds = kept
+        self.rounds, self._facts = kept, [facts for facts in self.facts() if facts.boundary != boundary]
         return found
 
-    def facts(self) -> list[Facts]:
+    def facts(self) -> Sequence[Facts]:
         """Facts of all rounds, by boundary."""
-        return [unpack(packed) for packed in self.rounds]
+        return [unpack(packed) for packed in self.rounds] if self._facts is None else self._facts
 
     def latest(self) -> Facts | None:
         """Facts of the round with the latest boundary."""
+        if self._facts is not None:
+            return self._facts[-1] if self._facts else None
         rounds = self.rounds
         return unpack(rounds[-1]) if rounds else None
 

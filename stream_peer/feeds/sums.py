@@ -100,6 +100,8 @@ class Contribution(msgspec.Struct, frozen=True, gc=False, eq=False):
         The experts of the scored forecast, where it counts.
     shadows : tuple of (int, (7,) int64)
         Columns of shadows, by their numbers.
+    of_rule : sequence of int
+        What of ``feed`` goes to the columns ``RULE_PART`` of the vote rule of its latest round.
     """
 
     experts: IndexArray
@@ -110,6 +112,7 @@ class Contribution(msgspec.Struct, frozen=True, gc=False, eq=False):
     binned: Binned | None = None
     evaluated: Evaluated | None = None
     shadows: tuple[tuple[int, IntArray], ...] = ()
+    of_rule: Sequence[int] = ()
 
 
 NOTHING = Contribution(np.zeros(0, np.int32), np.zeros((0, 0), np.int64), np.zeros(0, np.int64))

@@ -6,16 +6,16 @@ questions are kept beside the rows: what leaves is taken out, what comes is put 
 their unit, so it makes no difference in which order, or how often.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from stream_peer.feeds.columns import RULE_PART
-from stream_peer.feeds.contributions import rule_part
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.ledger import Entry
+from stream_peer.feeds.sums import NOTHING, Contribution
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.followers import CrowdSums, crowd_distances, crowd_sums
 from stream_peer.numerics.dependence.suspicion import COUNTED_ONCE, Float32Array, Tallies, stacked_tallies, tallies_of
@@ -86,11 +86,7 @@ class Window(NamedTuple):
         return self.without_votes(experts)._replace(answers=answers, crowd=CrowdSums(*crowd))
 
 
-class _Noted(NamedTuple):
-    """A question whose row is to be written; ``rounds``: its facts, if they are at hand."""
-
-    entry: Entry
-    rounds: Sequence[Facts] | None
+_Noted: TypeAlias = tuple[Entry, Contribution]
 
 
 class Recent:
@@ -98,13 +94,11 @@ class Recent:
 
     Parameters
     ----------
-    entries : iterable of Entry
-        Those of the ledger.
     ordinals : int
         How many questions the feed has taken in.
     """
 
-    def __init__(self, entries: Iterable[Entry] = (), ordinals: int = 0) -> None:
+    def __init__(self, ordinals: int = 0) -> None:
         self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
         self._counts: BoolArray = np.zeros(WINDOW, np.bool_)
         self._scatter = np.zeros(WINDOW)
@@ -117,18 +111,18 @@ class Recent:
         self._noted: dict[int, _Noted | None] = {}
         self._waiting = 0
         self._last = ordinals - 1
-        for entry in entries:
-            self.note(entry)
 
-    def note(self, entry: Entry, rounds: Sequence[Facts] | None = None) -> None:
-        """A question of the ledger is new, or has changed."""
+    def note(self, entry: Entry, part: Contribution) -> None:
+        """A question of the ledger is new, or has changed; ``part``: what it adds to the sums."""
         ordinal = entry.ordinal
         self._last = max(self._last, ordinal)
         if ordinal > self._last - WINDOW:
-            self._noted[ordinal % WINDOW] = _Noted(entry, rounds)
+            self._noted[ordinal % WINDOW] = entry, part
             self._waiting += self._marks.shape[2]
             if self._waiting > _MOST_WAITING:
                 self._write()
+        else:
+            entry.let_go()
 
     def leave(self, entry: Entry) -> None:
         """A question has left the ledger."""
@@ -159,43 +153,44 @@ class Recent:
         noted, self._noted, self._waiting = self._noted, {}, 0
         if not noted:
             return
-        known = {slot: rounds for slot, one in noted.items() if one is not None and (rounds := _rounds_of(one))}
+        known = {slot: one for slot, one in noted.items() if one is not None and one[1] is not NOTHING}
+        rounds = [entry.facts() for entry, _ in known.values()]
         if known:
-            self._reserve(1 + max(int(np.maximum.reduce(rounds[-1].experts)) for rounds in known.values()))
+            self._reserve(1 + max(int(np.maximum.reduce(of_question[-1].experts)) for of_question in rounds))
         slots = np.array(list(noted))
         self._add_up(slots, np.subtract)
         self._ordinals[slots], self._scatter[slots] = _NOBODY, 0.0
         self._marks[:, slots] = 0
         self._distances[:, slots] = np.array([0.0, 0.0, -1.0], np.float32)[:, None, None]
         if known:
-            self._fill(known, {slot: one.entry for slot, one in noted.items() if one is not None})
+            self._fill(known, rounds)
         self._add_up(slots, np.add)
+        for one in noted.values():
+            if one is not None:
+                one[0].let_go()
 
-    def _fill(self, known: dict[int, Sequence[Facts]], entries: dict[int, Entry]) -> None:
-        """Fill empty rows."""
-        latest = [rounds[-1] for rounds in known.values()]
+    def _fill(self, known: Mapping[int, _Noted], rounds: Sequence[Sequence[Facts]]) -> None:
+        """Fill empty rows by what is noted of questions, and the facts of their rounds."""
+        latest = [of_question[-1] for of_question in rounds]
         slots, sizes = np.array(list(known)), np.array([len(facts.experts) for facts in latest])
-        self._ordinals[slots] = [entries[slot].ordinal for slot in known]
+        self._ordinals[slots] = [entry.ordinal for entry, _ in known.values()]
         self._counts[slots] = [facts.votes.counts for facts in latest]
         self._rules[slots] = [facts.votes.rule for facts in latest]
-        self._parts[slots] = [rule_part(rounds, entries[slot]) for slot, rounds in known.items()]
+        self._parts[slots] = [part.of_rule for _, part in known.values()]
         cells = np.repeat(slots * self._marks.shape[2], sizes) + np.concatenate([facts.experts for facts in latest])
         votes, answers = self._marks.reshape(2, -1)
         votes[cells] = np.concatenate([facts.cast for facts in latest])
         answers[cells] = 2 * np.concatenate([facts.answers for facts in latest]).view(np.int8) - 1
-        crowd = unchecked(crowd_distances)(
-            np.concatenate([facts.forecasts for facts in latest]),
-            sizes,
-            [
-                [said for before in rounds[-2:-1] for said in (before.mix.mix, before.mix.stretched)]
-                for rounds in known.values()
-            ],
-        )
+        said_before = [
+            [said for before in of_question[-2:-1] for said in (before.mix.mix, before.mix.stretched)]
+            for of_question in rounds
+        ]
+        forecasts = np.concatenate([facts.forecasts for facts in latest])
         apart, near, first = self._distances.reshape(3, -1)
-        apart[cells], near[cells], self._scatter[slots] = crowd
-        for slot, rounds in known.items():
-            if len(rounds) > 1:
-                for late, repeated in _first_forecasts(rounds):
+        apart[cells], near[cells], self._scatter[slots] = unchecked(crowd_distances)(forecasts, sizes, said_before)
+        for slot, of_question in zip(known, rounds, strict=True):
+            if len(of_question) > 1:
+                for late, repeated in _first_forecasts(of_question):
                     first[slot * self._marks.shape[2] + late] = repeated
 
     def _add_up(self, slots: IntArray, operation: np.ufunc) -> None:
@@ -226,13 +221,6 @@ class Recent:
 def _with_room(table: np.ndarray[tuple[int, ...], np.dtype[Any]], room: int) -> Any:
     """The same with zeros for more experts, along the last axis."""
     return np.concatenate((table, np.zeros((*table.shape[:-1], room - table.shape[-1]), table.dtype)), axis=-1)
-
-
-def _rounds_of(noted: _Noted) -> Sequence[Facts]:
-    """The facts of its rounds; none of an annulled question."""
-    if noted.entry.evidence == "annulled":
-        return ()
-    return noted.entry.facts() if noted.rounds is None else noted.rounds
 
 
 _FIGURES = 9

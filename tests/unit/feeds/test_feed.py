@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 
-from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import score
 from stream_peer.feeds.feed import Feed, PathState
 from stream_peer.feeds.feed_reading import read, scoring_inputs, trust_of
@@ -14,7 +13,7 @@ def feed_with_a_round(names: list[str]) -> Feed:
     forecasts = np.linspace(0.1, 0.8, len(names))
     entry = feed.take_in("q")
     entry.put(score(1, places, forecasts, scoring_inputs(feed, read(feed), places, "q", 1), feed.method))
-    feed.put_in(contribution(entry, feed.method), entry)
+    feed.put_in(entry)
     return feed
 
 
@@ -78,7 +77,7 @@ def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: 
     entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     entry.weight = weight
-    feed.put_in(contribution(entry, feed.method), entry)
+    feed.put_in(entry)
 
     assert state_of(feed) == "warming-up"
 
@@ -96,7 +95,7 @@ def test_the_net_reads_the_sums_of_the_feed() -> None:
     entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     entry.evidence = 1
-    feed.put_in(contribution(entry, feed.method), entry)
+    feed.put_in(entry)
 
     difference, square = read(feed).net_sums()
 

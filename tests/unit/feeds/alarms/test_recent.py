@@ -14,7 +14,7 @@ from stream_peer.numerics.arguments import BoolArray, FloatArray
 from stream_peer.numerics.dependence.followers import CrowdSums
 from stream_peer.numerics.dependence.suspicion import Float32Array, tallies
 from tests.feed_histories import Changelog, changed, expert, folded, log_of, outcome, round_of, settings, stage
-from tests.unit.feeds.sample_facts import facts_of, scoring_inputs
+from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 FORECASTS = {"ann": 0.9, "bob": 0.5, "cyd": 0.2, "dan": 0.8}
 
@@ -23,6 +23,10 @@ def entry(ordinal: int, forecasts: list[float], experts: list[int] | None = None
     made = Entry(ordinal=ordinal)
     made.put(facts_of(forecasts, experts=experts))
     return made
+
+
+def note(recent: Recent, of_question: Entry) -> None:
+    recent.note(of_question, contribution(of_question, METHOD))
 
 
 def window_of(feed_stage: FeedStage, feed: str = "f") -> Window:
@@ -142,8 +146,8 @@ def test_votes_are_stored_with_facts_whatever_the_rule() -> None:
 
 def test_questions_stand_in_the_order_of_their_ordinals_with_their_votes() -> None:
     recent = Recent()
-    recent.note(entry(1, [0.9, 0.2, 0.5], experts=[0, 2, 3]))
-    recent.note(entry(0, [0.9, 0.8, 0.1]))
+    note(recent, entry(1, [0.9, 0.2, 0.5], experts=[0, 2, 3]))
+    note(recent, entry(0, [0.9, 0.8, 0.1]))
 
     window = recent.read(5)
 
@@ -156,13 +160,13 @@ def test_questions_stand_in_the_order_of_their_ordinals_with_their_votes() -> No
 def test_a_question_is_in_it_until_so_many_others_have_come() -> None:
     recent = Recent()
     first = entry(0, [0.9, 0.2, 0.3])
-    recent.note(first)
+    note(recent, first)
     for ordinal in range(1, WINDOW):
-        recent.note(entry(ordinal, [0.1, 0.2, 0.3]))
+        note(recent, entry(ordinal, [0.1, 0.2, 0.3]))
     assert recent.read(3).votes[0].tolist() == [1, -1, -1]
 
-    recent.note(Entry(ordinal=WINDOW))  # it has no round yet
-    recent.note(first)  # a late correction
+    note(recent, Entry(ordinal=WINDOW))  # it has no round yet
+    note(recent, first)  # a late correction
 
     window = recent.read(3)
     assert window.ordinals.tolist() == list(range(1, WINDOW))
@@ -173,11 +177,11 @@ def test_a_question_is_in_it_until_so_many_others_have_come() -> None:
 def test_a_question_that_left_the_ledger_or_was_annulled_is_out() -> None:
     recent, entries = Recent(), [entry(ordinal, [0.9, 0.2, 0.3]) for ordinal in range(4)]
     for of_question in entries[:3]:
-        recent.note(of_question)
+        note(recent, of_question)
     recent.read(3)
     entries[1].evidence = "annulled"
-    recent.note(entries[1])
-    recent.note(entries[3])
+    note(recent, entries[1])
+    note(recent, entries[3])
     recent.leave(entries[0])
     recent.leave(entries[3])
 

@@ -3,7 +3,6 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 import pytest
 
-from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.reading.reading import StaleReadingError
 from stream_peer.log.stage import Effects
@@ -39,7 +38,7 @@ def test_what_was_taken_out_and_put_in_again_reads_the_same() -> None:
 
     entry = feed.ledger.entries["q"]
     feed.take_out(entry)
-    feed.put_in(contribution(entry, feed.method), entry)
+    feed.put_in(entry)
 
     after = read(feed)
     assert after.all_rates == before.all_rates
@@ -53,7 +52,7 @@ def test_after_a_reset_nothing_is_known_of_how_outcomes_rank_experts() -> None:
     entry = feed.ledger.entries["q"]
     feed.take_out(entry)
     entry.evidence, entry.weight = 1, 20.0
-    feed.put_in(contribution(entry, feed.method), entry)
+    feed.put_in(entry)
     assert read(feed).ranks is not None
 
     feed.reset()
