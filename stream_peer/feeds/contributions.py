@@ -7,8 +7,8 @@ Rounds that were scored under different vote rules go to different columns: for 
 count as 0.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from itertools import combinations_with_replacement
+from collections.abc import Mapping, Sequence
+from itertools import combinations_with_replacement, islice
 
 import msgspec
 import numpy as np
@@ -92,20 +92,16 @@ def contribution(entry: Entry, method: Method) -> Contribution:
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     if method.rates_by_trust:
         of_feed.append((_DOUBT, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
-    by_rule, unit = {}, weight * SCALE
-    for rule, of_rule in counting.items():
-        by_rule[rule] = [round(value * unit) for value in _rule_columns(of_rule, len(rounds), outcome, weight)]
-    votes = _fourth_moments(counting, len(rounds), weight)
-    histograms = _binned(flat, weight) if method.keeps_histograms else None
     scored = None if outcome is None else scored_facts(entry)
     evaluated, shadows = None, ()
     if outcome is not None and scored is not None:
         values, evaluated, shadows = evaluation(scored, outcome, weight)
         of_feed.append((_EVALUATED, values))
-    feed = _amounts(of_feed, weight)
-    for rule, amounts in by_rule.items():
-        feed += [(column, amount) for column, amount in enumerate(amounts, _RULES[rule]) if amount]
-    of_rule = by_rule[rounds[-1].votes.rule]
+    of_rules = {rule: _rule_columns(of_rule, len(rounds), outcome, weight) for rule, of_rule in counting.items()}
+    feed, of_rule, votes = _whole_numbers(
+        of_feed, of_rules, rounds[-1].votes.rule, _fourth_moments(counting, len(rounds), weight), weight
+    )
+    histograms = _binned(flat, weight) if method.keeps_histograms else None
     return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms, evaluated, shadows, of_rule)
 
 
@@ -415,27 +411,41 @@ def _feed_columns(
     return found
 
 
-def _amounts(columns: Iterable[tuple[int, Iterable[float]]], weight: float) -> list[Amount]:
-    """What is added to columns of the feed: values times the weight, in units of 2^-40."""
-    unit, amounts = weight * SCALE, []
-    for first, values in columns:
-        for column, value in enumerate(values, first):
-            amount = round(value * unit)
-            if amount:
-                amounts.append((column, amount))
-    return amounts
+def _whole_numbers(
+    of_feed: Sequence[tuple[int, Sequence[float]]],
+    of_rules: Mapping[int, Sequence[float]],
+    latest: int,
+    fourth: Sequence[tuple[int, int, Sequence[float]]],
+    weight: float,
+) -> tuple[list[Amount], list[int], list[tuple[int, int, list[int]]]]:
+    """Columns of the feed, those of the vote rule ``latest``, and moments of the votes, times the weight.
+
+    All of them are rounded at once: one by one that takes longer than all else that is done with them.
+    """
+    columns = [*of_feed, *((_RULES[rule], values) for rule, values in of_rules.items())]
+    values = [value for found in (columns, fourth) for *_, some in found for value in some]
+    amounts: list[int] = fixed(np.array(values, np.float64), weight).tolist()
+    rest = iter(amounts)
+    feed = [
+        (column, amount)
+        for first, some in columns
+        for column, amount in zip(range(first, first + len(some)), rest, strict=False)
+        if amount
+    ]
+    votes = [(rule, block, list(islice(rest, len(some)))) for rule, block, some in fourth]
+    end = sum(len(some) for _, some in of_feed) + (1 + [*of_rules].index(latest)) * len(RULE_PART)
+    return feed, amounts[end - len(RULE_PART) : end], votes
 
 
 def _fourth_moments(
     counting: Mapping[int, Sequence[Facts]], n_rounds: int, weight: float
-) -> Sequence[tuple[int, int, Sequence[int]]]:
+) -> Sequence[tuple[int, int, Sequence[float]]]:
     """Moments of the votes of each rule, and the block that they go to, where rounds that count have them."""
-    found, unit = [], weight * SCALE
+    found = []
     for rule, of_rule in counting.items():
         known = [facts.moments.fourth for facts in of_rule if facts.moments.fourth is not None]
         if known:
-            values = _of_moments(known, n_rounds, weight)
-            found.append((rule, of_rule[0].moments.block, [round(value * unit) for value in values]))
+            found.append((rule, of_rule[0].moments.block, _of_moments(known, n_rounds, weight)))
     return found
 
 

@@ -337,28 +337,38 @@ class _Judge:
 
 def _tree(agreement: FloatArray) -> list[_Branch]:
     """Experts joined by the mean agreement of pairs, the highest first, down to where nothing is joined any more."""
+    n = len(agreement)
+    if n < 2:
+        return []
     table = agreement.copy()
     np.fill_diagonal(table, -np.inf)
-    groups = [[one] for one in range(len(table))]
-    joined, latest = list[_Branch](), dict[int, int]()
-    while len(table) > 1:
-        one, two = sorted(divmod(int(table.argmax()), len(table)))
-        level = float(table[one, two])
+    groups, sizes = [[one] for one in range(n)], [1] * n
+    found, above = list[tuple[list[int], list[int], list[int], float]](), list[float]()
+    latest = [-1] * n  # the branch that each has come to
+    for _ in range(n - 1):
+        one, two = divmod(int(table.argmax()), n)
+        if two < one:
+            one, two = two, one
+        first, second = table[one], table[two]
+        level = float(first[two])
         if level < APART * _LEAST_AGREEMENT:
             break
-        parts = groups[one], groups[two]
-        for place in (one, two):
-            if place in latest:
-                joined[latest[place]] = joined[latest[place]]._replace(next=level)
-        sizes = len(parts[0]), len(parts[1])
-        row = (sizes[0] * table[one] + sizes[1] * table[two]) / (sizes[0] + sizes[1])
-        row[[one, two]] = -np.inf
-        table[one], table[:, one] = row, row
-        table[two], table[:, two] = -np.inf, -np.inf
-        groups[one] = sorted(parts[0] + parts[1])
-        latest[one] = len(joined)
-        joined.append(_Branch(groups[one], parts, level, -1.0))
-    return joined
+        row = (sizes[one] * first + sizes[two] * second) / (sizes[one] + sizes[two])
+        row[one] = row[two] = -np.inf
+        table[one] = table[:, one] = row
+        table[two] = table[:, two] = -np.inf
+        for branch in (latest[one], latest[two]):
+            if branch >= 0:
+                above[branch] = level
+        members = sorted(groups[one] + groups[two])
+        latest[one] = len(found)
+        found.append((members, groups[one], groups[two], level))
+        above.append(-1.0)
+        groups[one] = members
+        sizes[one] += sizes[two]
+    return [
+        _Branch(members, (one, two), level, then) for (members, one, two, level), then in zip(found, above, strict=True)
+    ]
 
 
 class _Pairs(NamedTuple):

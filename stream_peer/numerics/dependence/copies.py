@@ -9,7 +9,7 @@ Work is bounded: of more than 512 experts two chunks are looked through against 
 10,240 experts there are 15 such turns at most.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
@@ -161,6 +161,8 @@ def find_copies(
     found = suspicion(counts, pairs, witnesses(counts), least)
     effect = found.expected - found.disagreement
     copies = (found.z >= least) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
+    if not copies.any():
+        return []
     return _groups(eligible, pairs, found, copies)
 
 
@@ -173,7 +175,7 @@ def _candidates(counted: PairTallies, label: IntArray, teams: IntArray | None, t
     if not both:
         return []
     first, second = both[turn % len(both)]
-    found: list[tuple[float, int, int]] = []
+    found = list[tuple[float, int, int]]()
     columns = np.arange(second, min(second + size, n_experts))
     for start in range(first, min(first + size, n_experts), _STRIP):
         rows = np.arange(start, min(start + _STRIP, first + size, n_experts))
@@ -192,7 +194,7 @@ def _apart(rows: IntArray, columns: IntArray, label: IntArray, teams: IntArray |
 
 def _likeliest(
     counted: PairTallies, rows: IntArray, columns: IntArray, apart: BoolArray
-) -> Iterator[tuple[float, int, int]]:
+) -> Iterable[tuple[float, int, int]]:
     """For each of some experts its likeliest partners, with their disagreement in units of what chance allows."""
     between = counted.between(rows, columns)
     share, by_chance = shares(between)
@@ -204,7 +206,7 @@ def _likeliest(
     one, two, relative = one[order], two[order], relative[order]
     rank = np.arange(len(one)) - np.searchsorted(one, one)
     near = rank < _PARTNERS
-    yield from zip(relative[near].tolist(), rows[one[near]].tolist(), columns[two[near]].tolist(), strict=True)
+    return zip(relative[near].tolist(), rows[one[near]].tolist(), columns[two[near]].tolist(), strict=True)
 
 
 def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
