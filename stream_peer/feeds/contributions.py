@@ -8,6 +8,7 @@ count as 0.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from itertools import combinations_with_replacement, islice
 
 import msgspec
@@ -87,22 +88,25 @@ def contribution(entry: Entry, method: Method) -> Contribution:
         else _truth_columns(flat, rules[0], outcome, method)
     )
     if method.bounds_all:
-        bounded, places = _certificate_columns(flat, rules, outcome, weight, is_closed=rounds[-1].final)
-        columns, rows = np.concatenate((columns, bounded)), np.append(rows, places)
+        bounded = _certificate_columns(flat, rules, outcome, weight, is_closed=rounds[-1].final)
+        columns = np.concatenate((columns, *bounded))
+        rows = np.concatenate((rows, _certificate_rows(tuple(rules), is_open=outcome is None)))
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     if method.rates_by_trust:
         of_feed.append((_DOUBT, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
     scored = None if outcome is None else scored_facts(entry)
-    evaluated, shadows = None, ()
-    if outcome is not None and scored is not None:
-        values, evaluated, shadows = evaluation(scored, outcome, weight)
-        of_feed.append((_EVALUATED, values))
+    found = None if outcome is None or scored is None else evaluation(scored, outcome, weight)
+    if found is not None:
+        of_feed.append((_EVALUATED, found.feed))
     of_rules = {rule: _rule_columns(of_rule, len(rounds), outcome, weight) for rule, of_rule in counting.items()}
     feed, of_rule, votes = _whole_numbers(
         of_feed, of_rules, rounds[-1].votes.rule, _fourth_moments(counting, len(rounds), weight), weight
     )
     histograms = _binned(flat, weight) if method.keeps_histograms else None
-    return Contribution(experts, fixed(columns, weight), rows, feed, votes, histograms, evaluated, shadows, of_rule)
+    whole = fixed(columns, weight)
+    if found is None:
+        return Contribution(experts, whole, rows, feed, votes, histograms, of_rule=of_rule)
+    return Contribution(experts, whole, rows, feed, votes, histograms, found.experts, found.shadows, of_rule)
 
 
 def _counting(rounds: Sequence[Facts], rules: Sequence[int]) -> Mapping[int, Sequence[Facts]]:
@@ -297,10 +301,19 @@ def _truth_rows(flat: _Flat, outcome: int, method: Method) -> FloatArray:
     return rows
 
 
+@cache
+def _certificate_rows(rules: tuple[int, ...], *, is_open: bool) -> IntArray:
+    """Which columns of the certificate of version 2 a question writes."""
+    names = EXPERT.between("closed_reach", "closed_regret_if_zero")
+    places = [EXPERT.at(name, VOTE_RULES[rule]) for rule in rules for name in names]
+    others = ("other_regret", "most_regret") if is_open else ("other_regret",)
+    return np.array([*places, *map(EXPERT.at, others)])
+
+
 def _certificate_columns(
     flat: _Flat, rules: Sequence[int], outcome: int | None, weight: float, *, is_closed: bool
-) -> tuple[FloatArray, IntArray]:
-    """What the certificate of version 2 adds up: columns, and which they are.
+) -> list[FloatArray]:
+    """What the certificate of version 2 adds up, in the order of ``_certificate_rows``.
 
     The bound by reference answers holds for a question as a whole, not in between: without an outcome its rounds are
     not under it before the final one is in. Rounds that do not count never are. They have the regret that is known, or
@@ -315,20 +328,16 @@ def _certificate_columns(
     rows[4:] = regrets[1:] * (1.0 - under)
     of_all = _averaged(flat, rows)[1]
     means: list[FloatArray] = []
-    places: list[int] = []
     for rule in rules:
         of_rule = (of_all if len(rules) == 1 else _averaged(flat, rows * (flat.rule == rule))[1])[:4]
         of_rule[0] *= of_rule[0] * weight
-        first = EXPERT.at("closed_reach", VOTE_RULES[rule])
         means.append(of_rule)
-        places += range(first, first + 4)
-    if outcome is None:
-        means += [of_all[4:].max(axis=0)[None, :], (of_all[2:4] + of_all[4:]).max(axis=0)[None, :]]
-        places += [EXPERT.at("other_regret"), EXPERT.at("most_regret")]
-    else:
-        means.append(of_all[4:5] if outcome else of_all[5:])
-        places.append(EXPERT.at("other_regret"))
-    return np.concatenate(means), np.array(places)
+    if outcome is not None:
+        return [*means, of_all[4:5] if outcome else of_all[5:]]
+    largest = np.empty((2, of_all.shape[1]))
+    np.maximum(of_all[4], of_all[5], out=largest[0])
+    np.maximum(of_all[2] + of_all[4], of_all[3] + of_all[5], out=largest[1])
+    return [*means, largest]
 
 
 def _alike(flat: _Flat) -> BoolArray:

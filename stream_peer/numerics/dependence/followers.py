@@ -274,7 +274,8 @@ def find_followers(sums: CrowdSums, scatter: FloatArray, present: BoolArray, kno
     own = np.einsum("e,te->t", np.maximum(went - offset * offset, 0.0), present)
     heads = np.maximum(np.count_nonzero(present, axis=1), 1)
     allowed = np.einsum("t,te->e", np.minimum(scatter, own / (heads * heads)), present[:, likely])
-    return likely[sums.near[likely] <= share[likely] * allowed]
+    found: IntArray = likely[sums.near[likely] <= share[likely] * allowed]
+    return found
 
 
 @checked(
