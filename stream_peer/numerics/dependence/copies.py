@@ -9,7 +9,7 @@ Work is bounded: of more than 512 experts two chunks are looked through against 
 10,240 experts there are 15 such turns at most.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import combinations, combinations_with_replacement
 from typing import NamedTuple
 
@@ -194,19 +194,23 @@ def _apart(rows: IntArray, columns: IntArray, label: IntArray, teams: IntArray |
 
 def _likeliest(
     counted: PairTallies, rows: IntArray, columns: IntArray, apart: BoolArray
-) -> Iterable[tuple[float, int, int]]:
+) -> list[tuple[float, int, int]]:
     """For each of some experts its likeliest partners, with their disagreement in units of what chance allows."""
     between = counted.between(rows, columns)
     share, by_chance = shares(between)
     likely = apart & (between.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
     likely &= share < TIMES_LESS * by_chance
-    one, two = np.nonzero(likely)
-    relative = share[one, two] / by_chance[one, two]
-    order = np.lexsort((two, relative, one))
-    one, two, relative = one[order], two[order], relative[order]
-    rank = np.arange(len(one)) - np.searchsorted(one, one)
-    near = rank < _PARTNERS
-    return zip(relative[near].tolist(), rows[one[near]].tolist(), columns[two[near]].tolist(), strict=True)
+    relative = np.divide(share, by_chance, out=np.full(share.shape, np.inf), where=likely)
+    found, everybody = list[tuple[float, int, int]](), np.arange(len(rows))
+    for _ in range(_PARTNERS):  # of equal ones the first
+        partners = relative.argmin(axis=1)
+        nearest = relative[everybody, partners]
+        there = np.isfinite(nearest)
+        if not there.any():
+            break
+        found += zip(nearest[there].tolist(), rows[there].tolist(), columns[partners[there]].tolist(), strict=True)
+        relative[everybody, partners] = np.inf
+    return found
 
 
 def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:

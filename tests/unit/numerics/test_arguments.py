@@ -60,7 +60,7 @@ def test_shares_and_rates_outside_0_and_1_are_refused() -> None:
     with pytest.raises(FormulaInputError, match="forecast is 3"):
         stretched(3, 0.2)
     with pytest.raises(FormulaInputError, match=r"forecasts\[3\] is 5"):
-        crowd_distances(np.array([0.2, 0.4, 0.6, 5.0]))
+        crowd_distances(np.array([0.2, 0.4, 0.6, 5.0]), np.array([4]))
 
 
 @pytest.mark.parametrize("wrong", [NAN, math.inf, -math.inf, -1e-300, 1.0000000000000002, 55.0])
