@@ -134,14 +134,15 @@ def take_up(feeds: Feeds, event: FeedImported, whole: bytes, record: Record) -> 
         _check_header(header, feed.name)
         stay = _who_stays(feed.roster, line.experts, header.names)
         line, ledger = _feed_without(line, stay), _ledger(lines, stay)
-        sums = _sums(feed, line, ledger)
+        _check_sums(feed, line, ledger)
     except _UNFIT as error:
         raise import_refusal(f"it holds what no release has written: {error}") from None
     stored = _stored(feed, header, line)
     feeds.store.leave_all(feed)
     imported = Imported(event.import_id)
     feed.take_up(stored, _standing(feeds, feed, line, header.next_revision, imported, record), ledger)
-    feed.blocks = sums
+    for _ in feed.recount():
+        pass
     feeds.store.touch_all(feed)
     feeds.publisher.changed(feed)
     return [found.round for found in lines if isinstance(found, WaitingLine)]
@@ -205,8 +206,8 @@ def _check_facts(rounds: tuple[bytes, ...], n_experts: int) -> None:
             raise ValueError(msg)
 
 
-def _sums(feed: Feed, line: FeedLine, ledger: Ledger) -> Blocks:
-    """Those of all questions, under the settings under which they were scored."""
+def _check_sums(feed: Feed, line: FeedLine, ledger: Ledger) -> None:
+    """Whether all questions can be summed up, under the settings under which they were scored."""
     settings = with_stored_meaning(feed.settings, line.meaning)
     method = feed.method_of(settings)
     blocks = Blocks.from_bytes(line.settled, len(line.experts), settings.memory)
@@ -214,7 +215,6 @@ def _sums(feed: Feed, line: FeedLine, ledger: Ledger) -> Blocks:
     for entry in ledger.values():
         if isinstance(entry, Entry):
             blocks.add(contribution(entry, method), entry.ordinal)
-    return blocks
 
 
 def _standing(

@@ -76,6 +76,7 @@ def test_an_imported_feed_goes_on_with_the_bytes_of_the_one_that_was_exported(de
     there, log = past(**defaults)
     here, effects, imported = moved(former_lines(there, log[-1].offset), **defaults)
     more = log_of(FUTURE, len(log))
+    recent = [one.feeds.feed("f").recent.read(9).votes.tolist() for one in (there, here)]
 
     _, goes_on_there = folded(more, there)
     _, goes_on_here = folded(going_on(more, imported), here)
@@ -84,6 +85,7 @@ def test_an_imported_feed_goes_on_with_the_bytes_of_the_one_that_was_exported(de
     assert published(goes_on_here.outputs) == published(goes_on_there.outputs)
     assert len(published(goes_on_there.outputs)) >= 3 * 6
     assert here.agrees()
+    assert recent[0] == recent[1] != []
 
 
 def test_the_weights_that_were_exported_are_published_at_once_with_their_revision() -> None:
