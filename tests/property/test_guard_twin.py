@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from stream_peer.numerics.arguments import IntArray, SmallIntArray
 from stream_peer.numerics.dependence.blocks import find_blocks
 from stream_peer.numerics.dependence.copies import Copies, find_copies
-from stream_peer.numerics.dependence.followers import crowd_distances, find_followers, find_repeaters
+from stream_peer.numerics.dependence.followers import crowd_distances, crowd_sums, find_followers, find_repeaters
 from tests.hypothesis_profiles import examples
 from tests.slow_guard import Asked, Blocks, Crowd, Group, Votes, copies, upper_median
 
@@ -118,18 +118,20 @@ def test_followers_and_repeaters_are_those_that_the_formulas_find(seed: int, bef
         mix, figures = float(np.clip(said.mean() + 0.01 * rng.normal(), 0.0, 1.0)), rng.random(6)
         said = np.where(near, mix + rng.choice([0.0, 0.5]) * (said - mix), said)
         there = np.flatnonzero(present[row])
-        found = crowd_distances(said[there], [mix])
-        nears[row, there], aparts[row, there], scatter[row] = found.near, found.apart, found.scatter
+        if len(there):
+            found = crowd_distances(said[there], np.array([len(there)]), [[mix]])
+            nears[row, there], aparts[row, there], (scatter[row],) = found.near, found.apart, found.scatter
         first = np.where(near, figures[0] + 0.05 * rng.normal(size=7), rng.random(7)).clip(0.0, 1.0)
         repeated[row] = np.square(first[:, None] - figures).min(axis=1)
         late = {f"e{k:02}": (float(first[k]), figures.tolist()) for k in np.flatnonzero(came_late[row])}
         asked.append(Asked({f"e{k:02}": float(said[k]) for k in there}, {}, {}, [mix], late))
     crowd_of, known = Crowd(asked, ()), names_of(sorted(before))
 
-    followers = find_followers(nears, aparts, scatter, present, sorted(before))
+    sums = crowd_sums(nears, aparts, scatter, present, np.where(came_late, repeated, -1.0))
+    followers = find_followers(sums, scatter, present, sorted(before))
     usual = present.sum(axis=0) >= 40
     median = upper_median(np.square(aparts).sum(axis=0)[usual] / present.sum(axis=0)[usual]) if usual.any() else 0.0
-    repeaters = find_repeaters(repeated, came_late, median, sorted(before))
+    repeaters = find_repeaters(sums, median, sorted(before))
 
     event(f"{len(followers)} followers, {len(repeaters)} repeaters")
     assert names_of(followers) == crowd_of.followers(known)

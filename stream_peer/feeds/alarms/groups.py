@@ -9,8 +9,8 @@ from stream_peer.events.outputs import GroupKind
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.numerics.arguments import IntArray, unchecked
-from stream_peer.numerics.dependence.blocks import find_blocks
-from stream_peer.numerics.dependence.copies import Copies, find_copies
+from stream_peer.numerics.dependence.blocks import blocks_among
+from stream_peer.numerics.dependence.copies import Copies, copies_among
 from stream_peer.numerics.dependence.followers import find_followers, find_repeaters
 from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
 
@@ -50,10 +50,10 @@ def look_for_copies(
     ``blocks``: whether the latter are looked for, too. ``given``: groups that the log names, which go on in any case.
     """
     before = [group.experts for group in known]
-    found = unchecked(find_copies)(window.votes, before, teams, turn, window.tallies)
+    found = copies_among(window.votes, before, teams, turn, window.tallies)
     if blocks:
         as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
-        found = _joined([*as_given, *unchecked(find_blocks)(window.votes, before, teams, turn, window.tallies), *found])
+        found = _joined([*as_given, *blocks_among(window.votes, before, teams, turn, window.tallies), *found])
         # The pairs within a known group are judged again, a team's as well: when all others have left, a team is left.
         found = [group for group in found if not _is_one_team(group.experts, teams)]
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]

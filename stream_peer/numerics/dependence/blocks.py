@@ -29,7 +29,6 @@ from stream_peer.numerics.dependence.copies import Copies
 from stream_peer.numerics.dependence.suspicion import (
     LEAST_EFFECT,
     MOST,
-    TALLIES,
     Float32Array,
     Tallies,
     among,
@@ -114,14 +113,9 @@ class _Finding(NamedTuple):
     known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)),
     teams=TEAMS,
     turn=SIZE,
-    counted=TALLIES,
 )
 def find_blocks(
-    votes: SmallIntArray,
-    known: Sequence[Sequence[int]] = (),
-    teams: IntArray | None = None,
-    turn: int = 0,
-    counted: Tallies | None = None,
+    votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
 ) -> list[Copies]:
     """Blocks of three experts or more who agree more than those outside allow.
 
@@ -148,8 +142,6 @@ def find_blocks(
         Experts with equal numbers are a team; negative: in no team.
     turn : int
         Of more than 256 experts, which part to look through, counted on from call to call.
-    counted : Tallies, optional
-        Of all pairs, if they are known; not used where there are teams.
 
     Returns
     -------
@@ -176,6 +168,17 @@ def find_blocks(
     >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
     [(8, 9, 10, 11)]
     """
+    return blocks_among(votes, known, teams, turn)
+
+
+def blocks_among(
+    votes: SmallIntArray,
+    known: Sequence[Sequence[int]],
+    teams: IntArray | None,
+    turn: int,
+    counted: Tallies | None = None,
+) -> list[Copies]:
+    """`find_blocks`; ``counted``: tallies of all pairs, if they are known."""
     voter, cast = _voters(votes, teams)
     is_usable = np.count_nonzero(cast, axis=0) >= FEWEST_COMMON
     groups = [dict.fromkeys(voter[list(group)].tolist()) for group in known]

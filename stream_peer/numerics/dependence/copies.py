@@ -30,7 +30,6 @@ from stream_peer.numerics.arguments import (
 from stream_peer.numerics.dependence.suspicion import (
     FEWEST_COMMON,
     LEAST_EFFECT,
-    TALLIES,
     TIMES_LESS,
     PairTallies,
     Suspicion,
@@ -87,14 +86,9 @@ class Copies(NamedTuple):
     known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)),
     teams=TEAMS,
     turn=SIZE,
-    counted=TALLIES,
 )
 def find_copies(
-    votes: SmallIntArray,
-    known: Sequence[Sequence[int]] = (),
-    teams: IntArray | None = None,
-    turn: int = 0,
-    counted: Tallies | None = None,
+    votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
 ) -> list[Copies]:
     """Groups of experts who agree far more than independent experts of their error rates would.
 
@@ -113,8 +107,6 @@ def find_copies(
         Experts with equal numbers are a team and need not be found, negative: in no team.
     turn : int
         Which pair of chunks to look through, counted on from call to call.
-    counted : Tallies, optional
-        Of all pairs, if they are known.
 
     Returns
     -------
@@ -143,6 +135,17 @@ def find_copies(
     >>> [(group.experts, group.agreement) for group in find_copies(votes)]
     [((5, 7), 1.0)]
     """
+    return copies_among(votes, known, teams, turn)
+
+
+def copies_among(
+    votes: SmallIntArray,
+    known: Sequence[Sequence[int]],
+    teams: IntArray | None,
+    turn: int,
+    counted: Tallies | None = None,
+) -> list[Copies]:
+    """`find_copies`; ``counted``: tallies of all pairs, if they are known."""
     said = np.count_nonzero(votes, axis=0) if counted is None else counted.common.diagonal()
     eligible = np.flatnonzero(said >= FEWEST_COMMON)
     place = {expert: column for column, expert in enumerate(eligible.tolist())}

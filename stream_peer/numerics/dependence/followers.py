@@ -173,6 +173,15 @@ def crowd_sums(
         Square of the distance of an expert's first forecast from the nearest figure that had been published; -1 where
         there was none.
 
+    Returns
+    -------
+    CrowdSums
+
+    Raises
+    ------
+    FormulaInputError
+        If the arrays do not fit.
+
     Examples
     --------
     >>> rows = np.array([[0.25, 0.5]]), np.array([[0.5, -0.5]]), np.array([0.125]), np.ones((1, 2), bool)

@@ -11,15 +11,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from stream_peer.numerics.arguments import (
-    BoolArray,
-    Fields,
-    FloatArray,
-    IntArray,
-    Numbers,
-    Optional,
-    SmallIntArray,
-)
+from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, SmallIntArray
 
 Float32Array: TypeAlias = npt.NDArray[np.float32]
 
@@ -47,10 +39,6 @@ class Tallies(NamedTuple):
     common: FloatArray
     left: FloatArray
     right: FloatArray
-
-
-_COUNTS = Numbers("n n", -(2.0**24), 2.0**24)
-TALLIES = Optional(Fields(Tallies, dict.fromkeys(Tallies._fields, _COUNTS)))
 
 
 def among(counted: Tallies, experts: IntArray) -> Tallies:
