@@ -164,16 +164,18 @@ class _Said:
             before = log[:number]
             feeds, deleted = set(self.stage.feeds.by_name), dict(self.stage.feeds.deletions.at)
             pump(fold_and_publish(self.stage, record, effects, always=True), lambda _: before)  # noqa: B023 - at once
-            for name in feeds.difference(self.stage.feeds.by_name):
-                said = self._places.pop(name, set())
-                if self.stage.feeds.deletions.at != deleted:  # else its last question left it
-                    self.ended |= said
+            for name, _ in self.stage.feeds.deletions.at.items() - deleted.items():  # perhaps it begins again at once
+                self.ended |= self._places.pop(name, set())
+            for name in feeds.difference(self.stage.feeds.by_name):  # its last question left it
+                self._places.pop(name, None)
             for output in effects.outputs:
                 if output.topic == topics.DEAD_LETTERS:
                     refused.outputs.append(output)
                 elif output.topic != topics.FEED_LOG:
                     self._take(output)
                     self.last[output.topic, output.key] = {output.value}
+                    if output.value is None and self._is_gone(record.key, output.key):
+                        self.ended.add((output.topic, output.key))
             self._take_shown(record)
 
     def publishes(self, topic: str, key: bytes | None, value: bytes | None) -> bool:
@@ -185,6 +187,15 @@ class _Said:
         if feed not in self.stage.feeds.by_name:  # it was deleted, and knew the question no more
             return False
         return self.stage.hand_overs.publishes(feed, question) and not self._came_and_left(feed, question)
+
+    def shows(self, topic: str, key: bytes | None) -> bool:
+        """Whether a feed of this partition has the question of a key, and publishes it."""
+        values = self.last.get((topic, key), ())
+        return any(value is not None and self.publishes(topic, key, value) for value in values)
+
+    def _is_gone(self, feed: bytes | None, question: bytes | None) -> bool:
+        """Whether a feed was deleted before a question was handed over to it: all it says of it is that it is gone."""
+        return self.stage.hand_overs.is_gone((feed or b"").decode(), (question or b"").decode())
 
     def _came_and_left(self, name: str, question: str) -> bool:
         """Whether a question may have left a small ledger before it was handed over: nothing more is said of it."""
@@ -208,18 +219,20 @@ class _Said:
             self._places.setdefault(said.feed, set()).add((output.topic, output.key))
 
 
-def _begun_again(saids: Sequence[_Said], *, loses: bool) -> set[tuple[str, bytes | None]]:
+def _begun_again(saids: Sequence[_Said], *, loses: bool) -> dict[tuple[str, bytes | None], set[bytes | None]]:
     """Keys of questions whose feed was deleted, and that events put into a feed of another partition, as new ones.
 
-    Nothing orders what the two feeds say; what either says is in order. The same is true of a question whose move was
-    lost from the input after it was in the feed-log: the question stage goes on with the former feed.
+    Nothing orders what the two feeds say; what either says is in order, and one of them says the last record. The same
+    is true of a question whose move was lost from the input after it was in the feed-log: the question stage goes on
+    with the former feed.
     """
     ended = {place for said in saids for place in (said.last if loses else said.ended)}
-    return {place for place in ended if sum(place in said.last for said in saids) > 1}
+    begun = {place for place in ended if any(said.shows(*place) for said in saids)}
+    return {place: set().union(*(said.last.get(place, ()) for said in saids)) for place in begun}
 
 
 def _of_feed_stage(
-    said: _Said, published: Sequence[Output], begun_again: Set[tuple[str, bytes | None]]
+    said: _Said, published: Sequence[Output], begun_again: Mapping[tuple[str, bytes | None], Set[bytes | None]]
 ) -> Iterator[str]:
     for output in published:
         if output.value is None or (found := _decode_revision(output.value)).feed not in said.stage.feeds.by_name:
@@ -231,10 +244,11 @@ def _of_feed_stage(
         elif output.value not in known:
             yield f"{output.topic} {output.key!r}: revision {revision} has other bytes"
     newest = {(output.topic, output.key): output.value for output in published}
-    newest |= _own(said, published, begun_again)
+    own = newest | _own(said, published, begun_again.keys())
     for (topic, key), values in said.last.items():
-        if newest.get((topic, key)) in values or ((topic, key) in begun_again and None in values):
-            continue  # a tombstone does not tell whose it is
+        is_own = own.get((topic, key)) in values or ((topic, key) in begun_again and None in values)
+        if is_own and newest.get((topic, key)) in begun_again.get((topic, key), values):
+            continue  # of two feeds a tombstone does not tell whose it is
         if all(said.publishes(topic, key, value) for value in values):
             yield f"{topic} {key!r}: its last record is not that of its newest revision"
 
