@@ -394,6 +394,8 @@ class Consumer:
                 self._seeks[tp] = place.want
             self._is_settled = True
             await self._fetch()
+        except LeaseEndedError:
+            return
         except asyncio.CancelledError:
             raise
         except BaseException as error:  # noqa: BLE001 - whatever it is
@@ -499,7 +501,7 @@ class Worker:
         for name, inputs in (("question", questions), ("feed", feeds)):
             lease = Lease(SESSION_SECONDS, REBALANCE_SECONDS, self.runtime.now)
             under = context.under(lease)
-            ownership = Ownership([StagePartitions(each, under) for each in inputs], ended, producer.topic_ids)
+            ownership = Ownership([StagePartitions(each, under) for each in inputs], ended, under.producer)
             group = broker.group(name, [each.topic for each in inputs])
             self.sender.groups[lease] = group
             consumer = Consumer(broker, watch, process, group, ownership, lease)

@@ -860,6 +860,9 @@ class BatchConsumer(driver.Consumer):
         await super().perform_seek()
         try:
             places = await self.app.listener.recovered(self)
+        except LeaseEndedError as error:  # nothing is owned, and the next assignment follows
+            log.warning("assignment_over", group=self.app.group, reason=str(error))
+            return
         except Exception as error:  # noqa: BLE001 - the caller only logs
             self.app.listener.failed(error)
             return

@@ -5,10 +5,14 @@ not fenced: what it wrote then would be the last record of its key, and older th
 request of the producer is held against the lease at the moment when it is sent.
 """
 
+import asyncio
 from collections.abc import Callable
 from enum import Enum
 
+from stream_peer.errors import LeaseEndedError
+
 NO_TERM = -1
+_LOOK_SECONDS = 0.1
 
 
 class Right(Enum):
@@ -87,3 +91,18 @@ class Lease:
             return Right.OVER
         renewed, until = self._renewed
         return Right.HOLDS if renewed == term and self._clock() < until else Right.WAITS
+
+    async def hold(self) -> None:
+        """Wait until the lease holds: until then nobody else has owned the partitions of the present term.
+
+        Raises
+        ------
+        LeaseEndedError
+            If the term is over.
+        """
+        term = self.term
+        while (right := self.right(term)) is Right.WAITS:  # noqa: ASYNC110 - nothing tells of its end
+            await asyncio.sleep(_LOOK_SECONDS)
+        if right is Right.OVER:
+            msg = "the group gave the partitions to other workers, as this one was silent too long"
+            raise LeaseEndedError(msg)

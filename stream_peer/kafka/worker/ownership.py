@@ -1,13 +1,13 @@
 """Which partitions this worker owns: fencing tokens on assignment, state in recovery, snapshots before a revocation."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from stream_peer.errors import StateError
+from stream_peer.errors import RecreatedTopicError, StateError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import (
     Assigned,
@@ -15,6 +15,7 @@ from stream_peer.kafka.worker.port import (
     Delivery,
     GroupMember,
     LogBounds,
+    Producing,
     StartPlace,
     TopicPartition,
     Unread,
@@ -190,8 +191,8 @@ class Ownership:
         One for each stage of the app.
     fail : callable
         Ends the process.
-    topic_ids : callable
-        Asks the broker for the ids of topics.
+    producer : Producing
+        Asks the broker for the ids of topics, and knows whether the lease holds.
     on_recreated : str
         What to do if a topic was recreated.
     """
@@ -200,12 +201,12 @@ class Ownership:
         self,
         stages: Iterable[StagePartitions],
         fail: Callable[[BaseException], None],
-        topic_ids: Callable[[Iterable[str]], Awaitable[Mapping[str, str]]],
+        producer: Producing,
         on_recreated: Choice = "stop",
     ) -> None:
         self.stages = {stage.input.topic: stage for stage in stages}
         self.failed = fail
-        self._topic_ids = topic_ids
+        self._producer = producer
         self._on_recreated = on_recreated
         self._by_changelog = {stage.input.changelog: stage for stage in self.stages.values()}
         self._draining = 0
@@ -265,14 +266,20 @@ class Ownership:
         ------
         RecreatedTopicError
             If a topic was recreated, and the choice is to stop then.
+        LeaseEndedError
+            If it only seems so, as others own the partitions by now: they have committed what recovery did not read.
         StateError
             If a log became shorter meanwhile, or another worker's fencing token is later than ours.
         """
-        ids = await self._topic_ids(self.stages)
+        ids = await self._producer.topic_ids(self.stages)
         inputs = sorted(tp for tp in source.assignment() if tp.topic in self.stages)
         bounds = await source.bounds(inputs) if inputs else {}
         logs = {tp: self.stages[tp.topic].input_log(ids.get(tp.topic, ""), found) for tp, found in bounds.items()}
-        owned = self.take_over(source.assignment(), logs, source)
+        try:
+            owned = self.take_over(source.assignment(), logs, source)
+        except RecreatedTopicError:
+            await self._producer.hold()
+            raise
         for tp, partition in owned.items():
             if tp in logs and partition.want > logs[tp].end:
                 raise _shorter(tp, partition.want, logs[tp].end)

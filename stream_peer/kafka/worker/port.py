@@ -312,6 +312,15 @@ class Producing(Protocol):
     def under(self, lease: Lease) -> Self:
         """The same producer, which writes under this lease."""
 
+    async def hold(self) -> None:
+        """Wait until the lease holds.
+
+        Raises
+        ------
+        LeaseEndedError
+            If others own the partitions by now.
+        """
+
     async def topic_ids(self, names: Iterable[str]) -> Mapping[str, str]:
         """The broker's ids of topics by name, as far as there are any."""
 

@@ -83,6 +83,12 @@ class BatchProducer:
         made._lease = lease  # noqa: SLF001 - of its own kind
         return made
 
+    async def hold(self) -> None:
+        """Wait until the lease holds, as a write would."""
+        if self._lease is not None:
+            with self._heartbeats.writing():
+                await self._lease.hold()
+
     @property
     def retries(self) -> int:
         """How often a batch was sent once more, because a broker did not take it."""

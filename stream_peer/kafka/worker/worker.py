@@ -249,7 +249,7 @@ def feed_ownership(settings: Settings, context: WorkerContext, stages: StageMake
 def _ownership(settings: Settings, context: WorkerContext, inputs: Sequence[StageInput]) -> Ownership:
     choice = settings.on_recreated
     stages = [StagePartitions(each, context, choice) for each in inputs]
-    return Ownership(stages, context.fail, context.producer.topic_ids, choice)
+    return Ownership(stages, context.fail, context.producer, choice)
 
 
 def _app(

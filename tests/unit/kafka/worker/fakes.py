@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
+from stream_peer.errors import LeaseEndedError
 from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, LogEnd, TopicPartition, WorkerContext
@@ -26,8 +27,14 @@ class FakeProducer:
         self.changelog: list[ChangelogRow] = []
         self.foreign = 0
         self.topic_id = ""
+        self.is_leased = True
         self.gate = asyncio.Event()
         self.gate.set()
+
+    async def hold(self) -> None:
+        if not self.is_leased:
+            msg = "others own the partitions"
+            raise LeaseEndedError(msg)
 
     async def send(self, outputs: Sequence[Output]) -> None:
         await self.gate.wait()

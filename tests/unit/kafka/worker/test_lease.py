@@ -11,8 +11,10 @@ from aiokafka.structs import TopicPartition
 
 from stream_peer.errors import LeaseEndedError
 from stream_peer.kafka.worker import faust_bridge
-from stream_peer.kafka.worker.faust_bridge import LeasedSend, renew_by_heartbeats
+from stream_peer.kafka.worker.faust_bridge import KafkaWriter, LeasedSend, renew_by_heartbeats
+from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
+from stream_peer.kafka.worker.producer import BatchProducer
 
 SESSION, REBALANCE = 10.0, 30.0
 WELL, REBALANCES, UNKNOWN = 0, 27, 25
@@ -75,6 +77,25 @@ def test_the_answer_to_a_heartbeat_of_a_former_generation_renews_nothing(member:
     member.lease.answered(100.0, 6)
 
     assert member.lease.right(7) is Right.WAITS
+
+
+@pytest.mark.parametrize("renews", [True, False])
+async def test_who_waits_for_the_lease_goes_on_with_the_next_answer_or_the_end_of_the_term(
+    member: Member, *, renews: bool
+) -> None:
+    producer = BatchProducer(KafkaWriter({}, None), str, Heartbeats(Deadlines(10.0, 10.0, 10.0), lambda: member.now))
+    waiting = asyncio.ensure_future(producer.under(member.lease).hold())
+    await asyncio.sleep(0)
+    waits = not waiting.done()
+
+    if renews:
+        member.lease.answered(100.0, 7)
+    else:
+        member.term = NO_TERM
+    (outcome,) = await asyncio.gather(waiting, return_exceptions=True)
+
+    assert waits
+    assert isinstance(outcome, LeaseEndedError) != renews
 
 
 def test_while_the_group_waits_for_a_join_the_lease_is_not_renewed_beyond_half_the_rebalance_timeout(

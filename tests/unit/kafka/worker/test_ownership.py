@@ -55,7 +55,7 @@ class World:
             StageInput("control", "control-events", None, self.make_stage),
         ]
         stages = (StagePartitions(each, around, on_recreated) for each in inputs)
-        self.ownership = Ownership(stages, self.errors.append, self.producer.topic_ids, on_recreated)
+        self.ownership = Ownership(stages, self.errors.append, self.producer, on_recreated)
         self.source = FakeSource()
 
     def make_stage(self, _partition: int) -> MetStage:
@@ -203,7 +203,7 @@ class SeekingConsumer(BatchConsumer):
     """The consumer's seek, with the rest of Faust left out. ``interruption`` runs where Faust awaits the broker."""
 
     def __init__(self, world: World) -> None:  # without Faust's
-        self.app = SimpleNamespace(listener=world.ownership)
+        self.app = SimpleNamespace(listener=world.ownership, group="questions")
         self._proof = OrderProof(now)
         self._committed_offset: Any = defaultdict(lambda: None)
         self._read_offset: Any = {}
@@ -283,6 +283,27 @@ async def test_a_topic_that_ends_before_the_state_was_made_anew_and_is_not_folde
     (error,) = world.errors
     assert isinstance(error, RecreatedTopicError)
     assert "forecast-events was deleted and recreated: partition 0 ends at offset 10" in str(error)
+    assert not list(world.ownership.partitions())
+
+
+@pytest.mark.parametrize("is_leased", [True, False])
+async def test_state_is_missed_only_under_a_lease_as_others_may_have_written_it_since(
+    world: World, *, is_leased: bool
+) -> None:
+    consumer = SeekingConsumer(world)
+    await world.ownership.assigned([HERE])
+    world.recover()
+    world.producer.is_leased = is_leased
+
+    async def another_owner_commits() -> None:
+        consumer._committed_offset[HERE] = 4
+
+    consumer.interruptions["ends"] = another_owner_commits
+    with capture_logs() as lines:
+        await consumer.perform_seek()
+
+    assert ["holds no state, though its group has read" in str(error) for error in world.errors] == [True] * is_leased
+    assert [line["event"] for line in lines] == ["assignment_over"] * (not is_leased)
     assert not list(world.ownership.partitions())
 
 
