@@ -19,14 +19,15 @@ _WEIGHTED = ("id", "questions", "coverage", "peer_loss", "outcome_loss", "resolv
 def order_free(topic: str, record: Record, *, mixes: bool = True) -> Record:
     """The fields of an output that are equal, bit for bit, for other interleavings of the same events.
 
-    They hold for the last record of each key, with the vote rule ``half`` and no control in between, for other
-    partition counts, numbers of workers and for ``replay`` of the raw events. Not among them: what depends on when
+    They hold for the last record of each key, with the vote rule ``half``, under version 2 with ``guard: off``, and no
+    control in between, for other partition counts, numbers of workers and for ``replay`` of the raw events. Not among
+    them: what depends on when
     something was said (``revision``, ``at``, losses priced at an earlier error rate, ``select``, the certificate,
     ``mixer``, ``stretch``), and ``mix`` once a question is resolved.
 
     ``mixes``: whether ``mix`` is among them until then, as under version 1 of the method, or with ``mixer.trust_prior:
-    off`` and ``guard: off``. Trust and groups are found along the path of the log. With them go, under version 2, the
-    status and the upper end of the interval of the error rates.
+    off``. Trust is found along the path of the log. With it go, under version 2, the status and the upper end of the
+    interval of the error rates.
 
     Examples
     --------

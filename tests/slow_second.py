@@ -103,7 +103,7 @@ class SecondSlowFeed(SlowFeed):
 
     ``prior`` and ``heed``: how far trust lets the agreement of experts count. ``copies``, ``followers``: whom the guard
     has found, at each 25th new question. A group votes once, and shares the weight of one; so do followers, but for no
-    weight.
+    weight. ``new``: whom it holds together in the present round.
     """
 
     def __init__(self, coin: Callable[[str, int], int], *, vote_rule: Setting = "half", loss: str = "squared") -> None:
@@ -112,6 +112,7 @@ class SecondSlowFeed(SlowFeed):
         self.copies: list[Group] = []
         self.followers: Group | None = None
         self.looked_at = 0
+        self.new: set[str] = set()
 
     def new_question(self) -> Known:
         """Nothing is known of it."""
@@ -153,6 +154,7 @@ class SecondSlowFeed(SlowFeed):
         super().follow_trust(status, heeded)
         evidence = min(max((self.agreement_z() - 1.0) / 2.0, 0.0), 1.0)
         prior, stretch = HEEDED.get(heeded, (1.0, 0.0))
+        stretch = max(stretch, self.sum("resolved") / (self.sum("resolved") + 40.0))
         self.prior = towards(evidence * prior, self.prior, 0.05 / PRIORS[1])
         self.heed = towards(evidence * stretch, self.heed, 0.05)
 
@@ -169,13 +171,26 @@ class SecondSlowFeed(SlowFeed):
         return (pair - chance) / math.sqrt(variance) if variance > 0.0 else 0.0
 
     def _said(self, p: Mapping[str, float], coin: int) -> Said:
+        self.new = self.newcomers(sorted(p))
         said = super()._said(p, coin)
         said.weights = dict(zip(sorted(p), self.mix(sorted(p)), strict=True))
+        self.new = set()
         return said
+
+    def newcomers(self, experts: Sequence[str]) -> set[str]:
+        """Who has answered fewer than 50 questions, and less than a third of what four voices have answered."""
+        answered = {e: self.sum("n", e) + self.sum("k", e) for e in experts}
+        voices, heard = dict(zip(experts, self.voices(experts), strict=True)), 0.0
+        for e in sorted(experts, key=lambda one: -answered[one]):
+            heard += voices[e]
+            if heard > 3.999:
+                held = set().union(*self.groups, self.weightless)
+                return {one for one in experts if answered[one] < min(50.0, answered[e] / 3.0)} - held
+        return set()
 
     def units(self, experts: Iterable[str]) -> list[list[str]]:
         """Who votes together, and shares a weight."""
-        found = [[e for e in sorted(experts) if e in group] for group in (*self.groups, self.weightless)]
+        found = [[e for e in sorted(experts) if e in group] for group in (*self.groups, self.weightless, self.new)]
         found += [[e] for e in sorted(experts) if not any(e in unit for unit in found)]
         return [unit for unit in found if unit]
 
@@ -183,7 +198,7 @@ class SecondSlowFeed(SlowFeed):
         """Teams and units that share a member are one."""
         teams = [{e for e, team in self.teams.items() if team == name} for name in set(self.teams.values())]
         found: list[set[str]] = []
-        for some in (*teams, *self.groups, self.weightless):
+        for some in (*teams, *self.groups, self.weightless, self.new):
             touched = [other for other in found if some & other]
             found = [other for other in found if not some & other] + [some.union(*touched)]
         return {e: min(some) for some in found for e in some}

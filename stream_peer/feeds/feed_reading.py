@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.groups import Group
+from stream_peer.feeds.columns import EXPERT
 from stream_peer.feeds.facts import ScoringInputs
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.medians import own_medians
@@ -11,7 +14,11 @@ from stream_peer.feeds.methods.method import NOTHING_DRAWN
 from stream_peer.feeds.reading.reading import Reading, read_sums
 from stream_peer.feeds.reading.trust import NamedGroup, Signs, Trust, next_trust
 from stream_peer.feeds.reading.weights import Basis, ExpertWeights, Extent, expert_weights
-from stream_peer.numerics.arguments import FloatArray, IndexArray
+from stream_peer.feeds.vote_units import NONE, Groups, newcomers, united_numbers
+from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
+
+_SCORED, _COMPARED = EXPERT.at("scored"), EXPERT.at("compared")
+_FEWEST_HELD = 2
 
 _NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
 """How much a feed has seen, for methods that do not go by it: all but variants."""
@@ -63,11 +70,31 @@ def groups_of(feed: Feed) -> Sequence[Group]:
     return [left for group in found if (left := group.without(stay))]
 
 
-def weights_of(feed: Feed, reading: Reading, experts: IndexArray, columns: FloatArray, seen: Extent) -> ExpertWeights:
-    """Weights of some experts, whose columns are given."""
-    groups = feed.roster.held_groups(experts)
+def weights_of(
+    feed: Feed, reading: Reading, experts: IndexArray, columns: FloatArray, seen: Extent, groups: Groups | None
+) -> ExpertWeights:
+    """Weights of some experts, whose columns and groups are given."""
     basis = Basis(experts, columns, reading.all_rates, seen, feed.settings.mixer, feed.method, groups)
     return expert_weights(basis, feed.learner_path)
+
+
+def groups_of_round(feed: Feed, experts: IndexArray, columns: FloatArray) -> Groups | None:
+    """Who of a round is held together, whose columns are given: named groups and, as one more, the newcomers."""
+    groups = feed.roster.held_groups(experts)
+    if not feed.method.holds_newcomers or not feed.method.guards:
+        return groups
+    new = newcomers(columns[_SCORED] + columns[_COMPARED], None if groups is None else groups.voices)
+    if np.count_nonzero(new) < _FEWEST_HELD:
+        return groups
+    return (groups or Groups.of([], len(experts))).with_newcomers(new)
+
+
+def teams_of_round(feed: Feed, experts: IndexArray, groups: Groups | None) -> IntArray | None:
+    """Numbers of the teams of a round's experts, of which groups are parts; None without any."""
+    teams = feed.roster.team_numbers(experts)
+    if groups is None:
+        return teams
+    return united_numbers(np.full(len(experts), NONE, np.int64) if teams is None else teams, groups.numbers)
 
 
 def scoring_inputs(
@@ -81,9 +108,9 @@ def scoring_inputs(
     needed = feed.method.draws
     medians = own_medians(reading.histograms(experts)) if reading.rule else None
     mixing, (coin, ticket, block) = reading.mixing, draws.of_round(question_id, boundary)
-    groups = roster.held_groups(experts)
+    groups = groups_of_round(feed, experts, columns)
     return ScoringInputs(
-        weights=weights_of(feed, reading, experts, columns, seen),
+        weights=weights_of(feed, reading, experts, columns, seen, groups),
         mixing=mixing,
         net_share=path_state.net_share,
         rule=reading.rule,
@@ -98,7 +125,7 @@ def scoring_inputs(
         chance=draws.of_method(needed, roster, experts, question_id, boundary) if needed else NOTHING_DRAWN,
         n_experts=seen.experts,
         gaps=seen.gaps,
-        teams=roster.team_numbers(experts),
+        teams=teams_of_round(feed, experts, groups),
         groups=groups,
         block=block,
         shrink=path_state.shrink,

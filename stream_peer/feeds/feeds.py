@@ -184,7 +184,7 @@ class Feeds:
             return reading
         state = trust_of(feed, reading, guarded=True).state if path_state.groups else path_state.trust
         path_state.peer_prior, path_state.peer_stretch = next_peer_trust(
-            path_state.peer_trust, state, reading.agreement, feed.settings.mixer.prior_peer
+            path_state.peer_trust, state, reading.agreement, feed.settings.mixer.prior_peer, reading.resolved
         )
         return read(feed)
 

@@ -154,8 +154,8 @@ def list_experts(feed: Feed) -> ListedExperts:
     columns = reading.columns(experts)
     if not len(experts):
         return ListedExperts(reading, experts, columns, np.zeros(0), np.zeros(0))
-    weights = weights_of(feed, reading, experts, columns, reading.extent(len(experts)))
     path_state, groups = feed.path_state, feed.roster.held_groups(experts)
+    weights = weights_of(feed, reading, experts, columns, reading.extent(len(experts)), groups)
     published = published_weights(weights, reading.mixing, path_state.net_share, path_state.shrink, groups)
     return ListedExperts(reading, experts, columns, *published)
 

@@ -66,9 +66,52 @@ class Groups(NamedTuple):
         voices[self.weightless] = 0.0
         return voices
 
+    def with_newcomers(self, new: BoolArray) -> "Groups":
+        """With those newcomers as one more group who are in none.
+
+        Examples
+        --------
+        >>> Groups.of([[0, 1]], 5).with_newcomers(np.array([True, False, False, True, True])).numbers.tolist()
+        [0, 0, -1, 1, 1]
+        """
+        numbers = self.numbers.copy()
+        numbers[new & (numbers < 0)] = int(np.maximum.reduce(numbers, initial=NONE)) + 1
+        return Groups(numbers, self.weightless)
+
     def widened(self, more: int) -> "Groups":
         """With so many more experts, who are in no group."""
         return Groups(np.pad(self.numbers, (0, more), constant_values=NONE), np.pad(self.weightless, (0, more)))
+
+
+_NEW_BELOW, _OF_REGULARS = 50.0, 1.0 / 3.0
+_REGULARS = 4
+_ROUNDING = 1e-9
+
+
+def newcomers(answered: FloatArray, voices: FloatArray | None = None) -> BoolArray:
+    """Who is new among those present: below 50 questions, and below a third of those of the fourth most active.
+
+    At the beginning of a feed everybody has answered as little, and nobody is new.
+
+    Parameters
+    ----------
+    answered : (n,) float64
+        Questions that each has answered before.
+    voices : (n,) float64, optional
+        How much each counts as one of four, see `Groups.voices`: no group makes others new.
+
+    Examples
+    --------
+    >>> newcomers(np.array([90.0, 0.0, 30.0, 60.0, 9.0, 29.0])).tolist()
+    [False, True, False, False, True, False]
+    """
+    order = np.argsort(-answered, kind="stable")
+    heard = np.cumsum(np.ones(len(order)) if voices is None else voices[order])
+    fourth = int(np.searchsorted(heard, _REGULARS - _ROUNDING))
+    if fourth == len(order):
+        return np.zeros(len(order), np.bool_)
+    new: BoolArray = answered < min(_NEW_BELOW, _OF_REGULARS * float(answered[order[fourth]]))
+    return new
 
 
 def united_numbers(teams: IntArray, groups: IntArray) -> IntArray:

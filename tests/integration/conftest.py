@@ -42,7 +42,7 @@ _LONG_LIVES = {
 @pytest.fixture(scope="package")
 def _long_lived(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     feeds = {f"{case}{which}": own for case, own in _LONG_LIVES.items() for which in ("", "other")}
-    defaults = {"history": True, "vote_rule": "half"}
+    defaults = {"history": True, "vote_rule": "half", "guard": "off"}
     directory = tmp_path_factory.mktemp("lived")
     with service(kafka, directory, defaults=defaults, feeds=feeds, **LIVES) as made:
         yield made.set_up(STREAM_PEER_INSTANCE="w1")
@@ -71,7 +71,7 @@ _LATE_COMERS = {
 
 @pytest.fixture(scope="package")
 def _live(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    defaults = {"vote_rule": "half", **_AS_IT_HAPPENS}
+    defaults = {"vote_rule": "half", "guard": "off", **_AS_IT_HAPPENS}
     directory = tmp_path_factory.mktemp("live")
     with service(kafka, directory, defaults=defaults, feeds=_LATE_COMERS, **LIVES) as made:
         yield made.set_up(STREAM_PEER_INSTANCE="w1")

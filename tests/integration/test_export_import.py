@@ -28,7 +28,7 @@ SHAPE = Shape(questions=4, feeds=2)
 GROWN = Shape(questions=6, feeds=3)
 ASKED = "moving"
 EXPERTS = 6
-SETTINGS: dict[str, Any] = {"defaults": {"history": True, "vote_rule": "half", "round_every": "2d"}}
+SETTINGS: dict[str, Any] = {"defaults": {"history": True, "vote_rule": "half", "guard": "off", "round_every": "2d"}}
 
 
 class Clusters(NamedTuple):

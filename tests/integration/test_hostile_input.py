@@ -31,7 +31,14 @@ FEED = "good"
 EXPERTS = [f"e{number}" for number in range(8)]
 DAY = 24
 SHAPE = Shape(4, 2)
-DEFAULTS = {"history": True, "vote_rule": "half", "round_every": "3d", "history_for": "30y", "ledger_for": "50y"}
+DEFAULTS = {
+    "history": True,
+    "vote_rule": "half",
+    "guard": "off",
+    "round_every": "3d",
+    "history_for": "30y",
+    "ledger_for": "50y",
+}
 """Whoever may send forecasts may move the clock up to now; what is good lies in the past, and must not end by that."""
 FEEDS = {OTHER_FEED: {"round_every": None}}
 PATIENT = {"session": "40s", "rebalance_timeout": "48s"}

@@ -124,7 +124,9 @@ def test_any_of_three_workers_answers_for_all_partitions_as_a_single_one_would(
     events = {feed: [*crowds(feed, start, NUMBERS)] for feed in feeds}
     truth = {feed: [*outcomes(feed, start + 2 * DAY, {0: 1, 1: 0, 2: 1})] for feed in feeds}
     assert {partition_of(question, SHAPE.questions) for _, question in questions} == set(range(SHAPE.questions))
-    with service(kafka, tmp_path / "three", shape=SHAPE, defaults={"history": True, "vote_rule": "half"}) as made:
+    with service(
+        kafka, tmp_path / "three", shape=SHAPE, defaults={"history": True, "vote_rule": "half", "guard": "off"}
+    ) as made:
         made.set_up("w1")
         for name in WORKERS[1:]:
             made.start(name)

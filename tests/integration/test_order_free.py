@@ -24,8 +24,8 @@ pytestmark = [pytest.mark.real_kafka, pytest.mark.slow]
 AFTER_ALL: Milliseconds = 1_700_000_000_000
 """2023, when every poll was long over."""
 
-ORDER_FREE = {"vote_rule": "half"}
-"""With ``auto`` the rule in force depends on what came first."""
+ORDER_FREE = {"vote_rule": "half", "guard": "off"}
+"""With ``auto`` the rule in force depends on what came first, with the guard who is held together."""
 
 Outputs = dict[tuple[str, str], Mapping[str, Any]]
 

@@ -34,7 +34,7 @@ QUESTIONS = 800
 EXPERTS = 5
 FEEDS = 2
 CLOSED = 48
-FROM_THE_START = {"vote_rule": "half", "min_experts": 4}
+FROM_THE_START = {"vote_rule": "half", "guard": "off", "min_experts": 4}
 ALL_VOTE = {"history": True, "guard": "off"}
 """The crowd of this test is one that an alarm names: held together, it would be too few voters."""
 
@@ -75,7 +75,7 @@ class Rebuilding(NamedTuple):
 def deployed(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rebuilding]:
     """A feed with rounds under the built-in settings, a twin that has other ones from the start, and a bystander."""
     directory = tmp_path_factory.mktemp("rebuilds")
-    feeds: Mapping[str, Any] = {FEED: {"vote_rule": "half"}, TWIN: FROM_THE_START}
+    feeds: Mapping[str, Any] = {FEED: {"vote_rule": "half", "guard": "off"}, TWIN: FROM_THE_START}
     with service(kafka, directory / "service", shape=Shape(1, FEEDS), defaults=ALL_VOTE, feeds=feeds) as made:
         made.set_up()
         for feed in (FEED, TWIN):

@@ -87,7 +87,7 @@ def test_sums_are_those_of_the_ledger_after_any_history(history: list[FeedLogRec
     ("method", "mixes"),
     [
         ({}, True),
-        ({"method_version": NEWEST_METHOD}, False),
+        ({"method_version": NEWEST_METHOD, "guard": "off"}, False),
         ({"method_version": NEWEST_METHOD, "mixer": {"trust_prior": "off"}, "guard": "off"}, True),
     ],
     ids=["version-1", "trusted", "untrusted"],

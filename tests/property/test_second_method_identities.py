@@ -137,13 +137,15 @@ def test_trust_multiplies_the_prior_of_the_peer_mixer_and_the_others_keep_their_
     st.floats(PEER_STEP, 1.0),
     st.floats(0.0, 2.0),
     st.floats(0.0, 1.0),
+    st.floats(0.0, 1e6),
 )
 def test_what_is_heeded_moves_by_a_step_towards_its_goal_and_never_past_it(
-    state: TrustState, evidence: float, prior: float, factor: float, stretch: float
+    state: TrustState, evidence: float, prior: float, factor: float, stretch: float, resolved: float
 ) -> None:
-    before, goal = PeerTrust(factor, stretch), [evidence * part for part in PEER_TRUST[state]]
+    told = PEER_TRUST[state]._replace(stretch=max(PEER_TRUST[state].stretch, resolved / (resolved + 40.0)))
+    before, goal = PeerTrust(factor, stretch), [evidence * part for part in told]
 
-    after = next_peer_trust(before, state, evidence, prior)
+    after = next_peer_trust(before, state, evidence, prior, resolved)
 
     assert prior * abs(after.prior - before.prior) <= PEER_STEP + 1e-12
     assert abs(after.stretch - before.stretch) <= PEER_STEP + 1e-12

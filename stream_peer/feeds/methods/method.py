@@ -221,6 +221,8 @@ class Method:
     finds_repeaters : bool
         Whether experts who repeat what was published are looked for, see `find_repeaters`, and followers of either kind
         have no weight where the guard is on.
+    holds_newcomers : bool
+        Whether, where the guard is on, those who are new to a round are one group of it, see `newcomers`.
     mixes_at_half : bool
         Whether the peer mixer learns from reference answers by votes at ½ under every vote rule.
     """
@@ -251,6 +253,7 @@ class Method:
     stretch_shrinkage: float = 5.0
     own_counts: bool = False
     finds_repeaters: bool = False
+    holds_newcomers: bool = False
     mixes_at_half: bool = False
 
     @property

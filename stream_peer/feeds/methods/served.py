@@ -47,6 +47,7 @@ def default_method(settings: FeedSettings) -> Method:
         guards=settings.guard != "off",
         finds_blocks=True,
         finds_repeaters=True,
+        holds_newcomers=True,
         trust_prior=True,
         stretch_shrinkage=2.5,
         own_counts=True,

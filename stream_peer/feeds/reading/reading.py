@@ -30,6 +30,7 @@ from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unc
 from stream_peer.numerics.dependence import ClassErrors, RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 
+_RESOLVED = FEED.at("resolved")
 _ASKED, _VOTERS, _DOUBT = FEED.at("asked"), FEED.at("voters"), FEED.at("doubt")
 _YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
@@ -131,6 +132,11 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         mean_vote = 2.0 * sums[_YES] / sums[_VOTES] - 1.0 if sums[_VOTES] else 0.0
         by_chance = mean_vote * mean_vote * sums[_HALF_WEIGHT] * UNIT  # own medians halve the votes: their mean is 0
         return unchecked(agreement_evidence)(pair, max(pair2, 0.0), max(by_chance, 0.0))
+
+    @property
+    def resolved(self) -> float:
+        """Resolved questions."""
+        return self.feed_sums[_RESOLVED] * UNIT
 
     def net_sums(self) -> tuple[float, float]:
         """How the mix did against the plain mean on resolved questions: sum and sum of squares."""

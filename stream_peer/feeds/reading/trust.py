@@ -364,14 +364,20 @@ PEER_TRUST: Mapping[TrustState, PeerTrust] = {
 }
 """How much the agreement of experts counts. Only where they err independently does it say how bold the mix may be."""
 
+STRETCH_OUTCOMES = 40.0
+"""With so many outcomes, half of the stretch that peers ask for counts in every state: outcomes correct it by then."""
+
 PEER_STEP = 0.05
 """By how much the prior share of the peer mixer, and the part of the stretch that counts, move at most a record."""
 
 
-def next_peer_trust(before: PeerTrust, state: TrustState, evidence: float, prior_peer: float) -> PeerTrust:
+def next_peer_trust(
+    before: PeerTrust, state: TrustState, evidence: float, prior_peer: float, resolved: float
+) -> PeerTrust:
     """How much the agreement of experts counts after a record that changed a question.
 
-    It moves towards that of the state, as far as votes agree more than by chance, by at most .05.
+    It moves towards that of the state, as far as votes agree more than by chance, by at most .05. Of the stretch at
+    least m/(m+40) counts in every state, m the resolved questions.
 
     Parameters
     ----------
@@ -381,12 +387,15 @@ def next_peer_trust(before: PeerTrust, state: TrustState, evidence: float, prior
         In [0, 1], see `agreement_evidence`.
     prior_peer : float
         The prior share of the settings, which is multiplied.
+    resolved : float
+        m ≥ 0.
     """
     goal = PEER_TRUST[state]
+    stretch = max(goal.stretch, resolved / (resolved + STRETCH_OUTCOMES))
     step = PEER_STEP / max(prior_peer, PEER_STEP)
     return PeerTrust(
         _towards(evidence * goal.prior, before.prior, step),
-        _towards(evidence * goal.stretch, before.stretch, PEER_STEP),
+        _towards(evidence * stretch, before.stretch, PEER_STEP),
     )
 
 

@@ -70,8 +70,8 @@ def test_a_rebuild_that_begins_while_its_broker_is_away_waits_for_it_and_ends_wh
     broker = own_kafka({})
     client, gates = KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS)), Gates(tmp_path / "gates")
     feeds: dict[str, dict[str, object]] = {
-        "econ": {"vote_rule": "half"},
-        "twin": {"vote_rule": "half", "min_experts": 4},
+        "econ": {"vote_rule": "half", "guard": "off"},
+        "twin": {"vote_rule": "half", "guard": "off", "min_experts": 4},
     }
     with service(client, tmp_path, shape=Shape(2, 1), broker_patience="60s", feeds=feeds) as run:
         run.run("topics", "apply")

@@ -129,7 +129,7 @@ def replayed(events: Iterable[Event], feed: str, **settings: Any) -> dict[str, d
             last[output.topic][(output.key or b"").decode()] = value
 
     lines = [FileLine(str(number), json.dumps(event).encode()) for number, event in enumerate(events)]
-    document = with_method({"defaults": {"vote_rule": "half", **settings}}, NEWEST_METHOD)
+    document = with_method({"defaults": {"vote_rule": "half", "guard": "off", **settings}}, NEWEST_METHOD)
     replay([lines], ReplayOptions(document=document, secret=SECRET.encode()), write=keep)
     return {topic: renamed(topic, records, feed) for topic, records in last.items()}
 

@@ -15,7 +15,7 @@ from tests.order_free import COMPARED
 FEED = "econ"
 SHAPE = Shape(2, 2)
 DAY = 24
-FEEDS = {FEED: {"vote_rule": "half"}}
+FEEDS = {FEED: {"vote_rule": "half", "guard": "off"}}
 FORECASTS, CONTROLS, FEED_LOG = topics.FORECAST_EVENTS, topics.CONTROL_EVENTS, topics.FEED_LOG
 QUESTIONS, FEEDS_STATE = "question-changelog", "feed-changelog"
 

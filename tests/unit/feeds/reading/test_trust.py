@@ -323,7 +323,7 @@ def test_heeding_moves_the_prior_share_by_a_step_a_record_towards_that_of_the_st
     states = [*["warming-up"] * 12, *["ok"] * 20, *["dependent"] * 20, *["contradicted"] * 20, *["uninformative"] * 9]
     trust, path = PeerTrust(), list[PeerTrust]()
     for state in states:
-        path.append(trust := next_peer_trust(trust, state, 1.0, 0.35))  # type: ignore[arg-type] # of a list
+        path.append(trust := next_peer_trust(trust, state, 1.0, 0.35, 0.0))  # type: ignore[arg-type] # of a list
 
     shares = [0.0, *(0.35 * trusted.prior for trusted in path)]
     steps = [abs(after - before) for before, after in pairwise(shares)]
@@ -336,7 +336,16 @@ def test_heeding_moves_the_prior_share_by_a_step_a_record_towards_that_of_the_st
 
 def test_votes_that_agree_by_chance_are_not_heeded_in_any_state() -> None:
     for state in PEER_TRUST:
-        assert next_peer_trust(PeerTrust(), state, 0.0, 0.35) == PeerTrust(0.0, 0.0)
+        assert next_peer_trust(PeerTrust(), state, 0.0, 0.35, 100.0) == PeerTrust(0.0, 0.0)
+
+
+def test_with_outcomes_the_stretch_by_peers_counts_in_every_state() -> None:
+    for state, trust in PEER_TRUST.items():
+        few, many = (next_peer_trust(trust, state, 1.0, 0.35, resolved) for resolved in (1.0, 1e6))
+
+        assert (few.prior, many.prior) == (trust.prior, trust.prior)
+        assert few.stretch == pytest.approx(max(trust.stretch, 1.0 / 41.0))
+        assert many.stretch == pytest.approx(min(trust.stretch + PEER_STEP, 1.0))
 
 
 def test_only_alarms_shrink_and_never_under_the_preset_paper() -> None:
