@@ -360,6 +360,26 @@ def test_the_stage_says_what_the_formulas_say(
     compare(history, vote_rule, loss, version=version)
 
 
+@pytest.mark.parametrize("vote_rule", ["half", "own-median"])
+def test_newcomers_who_are_held_together_agree_to_the_end(vote_rule: Setting) -> None:
+    history = skewed_history(60) if vote_rule == "own-median" else long_history(45, misleading=False)
+    for number, event in enumerate(history):
+        if isinstance(event, Round):  # ids that are used once, and one that stays
+            newcomers = {f"z{number}-a": 0.1 + 0.2 * (number % 4), f"z{number}-b": 0.2 + 0.3 * (number % 3)}
+            if number > len(history) // 4:
+                newcomers = {"stays": 0.3 + 0.1 * (number % 5)} | newcomers
+            event.experts.extend(newcomers)
+            event.probabilities.extend(newcomers.values())
+
+    twin = compare(history, vote_rule, version=NEWEST_METHOD)
+
+    said = [said for known in twin.questions.values() for said in known.rounds.values()]
+    held = [r.teams for r in said if r.teams]
+    assert len(held) > len(said) / 2
+    assert any("stays" in teams for teams in held)
+    assert "stays" not in held[-1]
+
+
 def changing_members(history: Sequence[Event], seed: int) -> list[Event | Control]:
     """The history with experts that join teams, leave them, are excluded and come back, a change in every fifth gap."""
     generator = np.random.default_rng(seed)
