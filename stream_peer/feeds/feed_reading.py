@@ -92,7 +92,7 @@ def groups_of_round(feed: Feed, experts: IndexArray, columns: FloatArray) -> Gro
 def teams_of_round(feed: Feed, experts: IndexArray, groups: Groups | None) -> IntArray | None:
     """Numbers of the teams of a round's experts, of which groups are parts; None without any."""
     teams = feed.roster.team_numbers(experts)
-    if groups is None:
+    if groups is None or not feed.method.holds_newcomers:
         return teams
     return united_numbers(np.full(len(experts), NONE, np.int64) if teams is None else teams, groups.numbers)
 
