@@ -155,6 +155,7 @@ def test_a_later_schema_is_told_and_what_was_known_becomes_stale(
 
 def refusal(bootstrap: str, **options: Any) -> StreamPeerClientError:
     """What a reader says that cannot read; it leaves no thread behind."""
+    before = set(threading.enumerate())  # of other clients that this process has
     reader = WeightsReader(bootstrap, **options)
     reader.start()
     problem = wait_until(lambda: reader.problem, 60.0, "nothing was told")
@@ -163,7 +164,7 @@ def refusal(bootstrap: str, **options: Any) -> StreamPeerClientError:
     reader.close()
     ours = ("stream-peer", "kafka-io")
     wait_until(
-        lambda: not [thread for thread in threading.enumerate() if thread.name.startswith(ours)],
+        lambda: not [thread for thread in set(threading.enumerate()) - before if thread.name.startswith(ours)],
         30.0,
         "a thread was left",
     )
