@@ -17,9 +17,9 @@ error_rates: How often is that wrong?
     Contradiction, contradiction, early_contradiction, RevealShift, reveal_shift
 
 dependence: Do experts err independently, as those estimates take for granted?
-    find_blocks, ClassErrors, class_errors, Copies, find_copies, CrowdDistances, crowd_distances, CrowdSums,
-    crowd_sums, find_followers, find_repeaters, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence,
-    DependenceSums, RankAgreement, rank_agreement
+    find_blocks, ClassErrors, class_errors, Copies, find_copies, CrowdDistances, crowd_distances, CrowdSums, crowd_sums,
+    find_followers, find_repeaters, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence, DependenceSums,
+    RankAgreement, rank_agreement
 
 drift: Are error rates and experts still what they were?
     Earlier, Changes, scan_for_changes, scan_of_sums, RATE_LIMIT, RateChange, agreement_change, measured_change,
