@@ -195,7 +195,7 @@ def _signature(invocation: Invocation, name: str | None) -> _Sign | None:
             raise click.BadParameter(msg, param_hint="--producer")
         return header
 
-    sign(b"", b"")  # so that a wrong name is told before the files are read
+    sign(b"", b"")  # an unknown name is refused before any file is read
     return sign
 
 

@@ -90,7 +90,10 @@ def groups_of_round(feed: Feed, experts: IndexArray, columns: FloatArray) -> Gro
 
 
 def teams_of_round(feed: Feed, experts: IndexArray, groups: Groups | None) -> IntArray | None:
-    """Numbers of the teams of a round's experts, of which groups are parts; None without any."""
+    """Team numbers of a round's experts: who is in the same one is left out of an expert's reference answer.
+
+    A group that is held together is in one team. None if there is neither team nor group.
+    """
     teams = feed.roster.team_numbers(experts)
     if groups is None or not feed.method.holds_newcomers:
         return teams

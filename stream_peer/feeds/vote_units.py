@@ -83,9 +83,9 @@ class Groups(NamedTuple):
         return Groups(np.pad(self.numbers, (0, more), constant_values=NONE), np.pad(self.weightless, (0, more)))
 
 
-_NEW_BELOW, _OF_REGULARS = 50.0, 1.0 / 3.0
+_NEW_BELOW, _OF_REGULARS = 50.0, 1.0 / 3.0  # docs/quality.md has what other values give, also under attack
 _REGULARS = 4
-_ROUNDING = 1e-9
+_ROUNDING = 1e-9  # voices of a group are fractions, and their sum may lack a trace of a whole number
 
 
 def newcomers(answered: FloatArray, voices: FloatArray | None = None) -> BoolArray:
@@ -99,6 +99,10 @@ def newcomers(answered: FloatArray, voices: FloatArray | None = None) -> BoolArr
         Questions that each has answered before.
     voices : (n,) float64, optional
         How much each counts as one of four, see `Groups.voices`: no group makes others new.
+
+    Returns
+    -------
+    (n,) bool
 
     Examples
     --------

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
-from typing import Any
+from typing import Any, TypeVar
 
 from kafka import KafkaProducer, TopicPartition
 
@@ -18,6 +18,8 @@ _REQUEST_MILLISECONDS = 30_000
 _DELIVERY_SECONDS = 40  # a record is written within these, retries included, or fails
 _APPENDED_AT_ONCE = 500
 _APPEND_LINGER_MILLISECONDS = 5
+
+_Item = TypeVar("_Item")
 
 
 @contextmanager
@@ -74,18 +76,11 @@ def append_to_feed_log(
     BrokerUnavailableError, NotAuthorisedError
         If they cannot be written.
     """
-    written, rest = 0, iter(records)
-    with producer(settings, idempotent=True, linger_milliseconds=_APPEND_LINGER_MILLISECONDS) as to:
-        while some := list(islice(rest, _APPENDED_AT_ONCE)):
-            sent = [
-                to.send(place.topic, r.value, r.key, partition=place.partition, timestamp_ms=r.timestamp) for r in some
-            ]
-            for one in sent:
-                one.get(timeout=_DELIVERY_SECONDS)
-            written += len(some)
-            if progress is not None:
-                progress(written)
-    return written
+
+    def send(to: Any, one: LogRecord) -> Any:
+        return to.send(place.topic, one.value, one.key, partition=place.partition, timestamp_ms=one.timestamp)
+
+    return _send_all(settings, records, send, progress)
 
 
 def send_events(
@@ -106,16 +101,30 @@ def send_events(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be written.
     """
-    topic, sent, rest = settings.topic(topics.FORECAST_EVENTS), 0, iter(events)
+    topic = settings.topic(topics.FORECAST_EVENTS)
     with groupless_reader(settings) as consumer:
         partitions_of(consumer, topic)  # a producer would wait a minute for a topic that is not there
+
+    def send(to: Any, event: tuple[bytes, bytes]) -> Any:
+        key, value = event
+        return to.send(topic, value, key, headers=[] if sign is None else [sign(key, value)])
+
+    return _send_all(settings, events, send, progress)
+
+
+def _send_all(
+    settings: Settings,
+    items: Iterable[_Item],
+    send: Callable[[Any, _Item], Any],
+    progress: Callable[[int], None] | None,
+) -> int:
+    """Send items, as many at a time as are waited for together; return how many, once all are acknowledged."""
+    done, rest = 0, iter(items)
     with producer(settings, idempotent=True, linger_milliseconds=_APPEND_LINGER_MILLISECONDS) as to:
         while some := list(islice(rest, _APPENDED_AT_ONCE)):
-            headers = [[] if sign is None else [sign(key, value)] for key, value in some]
-            made = zip(some, headers, strict=True)
-            for one in [to.send(topic, value, key, headers=signed) for (key, value), signed in made]:
-                one.get(timeout=_DELIVERY_SECONDS)
-            sent += len(some)
+            for sent in [send(to, one) for one in some]:
+                sent.get(timeout=_DELIVERY_SECONDS)
+            done += len(some)
             if progress is not None:
-                progress(sent)
-    return sent
+                progress(done)
+    return done

@@ -108,12 +108,7 @@ class _Finding(NamedTuple):
         return self.excess > 0.0 and self.expected - self.found >= least
 
 
-@checked(
-    votes=VOTE_ROWS,
-    known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)),
-    teams=TEAMS,
-    turn=SIZE,
-)
+@checked(votes=VOTE_ROWS, known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)), teams=TEAMS, turn=SIZE)
 def find_blocks(
     votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
 ) -> list[Copies]:

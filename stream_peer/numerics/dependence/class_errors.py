@@ -136,7 +136,10 @@ def _chances(sums: Sequence[float]) -> tuple[float, float] | None:
 
 
 def _is_clear(chances: tuple[float, float], n_voters: int) -> bool:
-    """Whether majorities are surely misled on neither outcome, by Hoeffding's bound."""
+    """Whether majorities are surely misled on neither outcome.
+
+    By Hoeffding's inequality that of n voters, each right with chance p > ½, is wrong with at most exp(-2n(p - ½)²).
+    """
     surplus = max(min(chances) - 0.5, 0.0)
     return math.exp(-2.0 * n_voters * surplus * surplus) < MISLED
 
@@ -147,8 +150,8 @@ def _majorities(chances: Sequence[tuple[float, float]], n_voters: int) -> list[t
     ways = [(math.comb(n_voters, k), k, n_voters - k) for k in range(half + 1)]
     return [
         (
-            min(sum(n * of_zero**k * (1.0 - of_zero) ** rest for n, k, rest in ways), 1.0),
-            min(sum(n * of_one**k * (1.0 - of_one) ** rest for n, k, rest in ways), 1.0),
+            min(math.fsum(n * of_zero**k * (1.0 - of_zero) ** rest for n, k, rest in ways), 1.0),
+            min(math.fsum(n * of_one**k * (1.0 - of_one) ** rest for n, k, rest in ways), 1.0),
         )
         for of_zero, of_one in chances
     ]

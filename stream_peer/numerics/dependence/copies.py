@@ -81,12 +81,7 @@ class Copies(NamedTuple):
     questions: int
 
 
-@checked(
-    votes=VOTE_ROWS,
-    known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)),
-    teams=TEAMS,
-    turn=SIZE,
-)
+@checked(votes=VOTE_ROWS, known=Each(Numbers("k", low=0, high=2**53, kind=np.int64)), teams=TEAMS, turn=SIZE)
 def find_copies(
     votes: SmallIntArray, known: Sequence[Sequence[int]] = (), teams: IntArray | None = None, turn: int = 0
 ) -> list[Copies]:

@@ -143,7 +143,7 @@ class CrowdSums(NamedTuple):
     repeated: FloatArray
 
 
-_COARSE, _FINE = 2.0**20, 2.0**40
+_COARSE, _FINE = 2.0**20, 2.0**40  # parts of one that are counted; fine ones are squares of coarse ones
 
 
 @checked(

@@ -276,7 +276,7 @@ def run_explanations(
     plan = run.plan
     partition = partition_of(feed, plan.feed_log_partitions)
     folding = ProbedFold(probe, partition, plan.secret, plan.book, plan.method_of)
-    total = 0 if progress is None else sum(1 for _ in run.log(partition))
+    total = run.log_size(partition)
     for number, record in enumerate(run.log(partition), 1):
         pump(folding.fold(record), partial(run.log, partition))
         if progress is not None:

@@ -56,7 +56,7 @@ class _Span(NamedTuple):
 
 
 class ImportedEvent(NamedTuple):
-    """An event of an import: when it is told, the question that is its key, and its payload."""
+    """An event of an import: its time, its order within one moment, the question that is its key, and its payload."""
 
     at: Milliseconds
     rank: int
@@ -78,7 +78,7 @@ class Gathered:
     """
 
     def __init__(
-        self, feed: str, names: Mapping[str, str] | None = None, refused: Callable[[RefusedRow], None] | None = None
+        self, feed: str, names: Mapping[str, str] | None = None, refused: Callable[[RefusedRow], object] | None = None
     ) -> None:
         self.feed = feed
         self.rows = 0

@@ -1,12 +1,10 @@
 """An import from beginning to end: files in, events out, and what was used of the files."""
 
-import gzip
-import os
 import sqlite3
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 import msgspec
 
@@ -14,8 +12,8 @@ from stream_peer.errors import NothingUsableError, UnwritableFileError
 from stream_peer.tools.formats.adapter import FormatOptions
 from stream_peer.tools.formats.catalogue import FORMATS
 from stream_peer.tools.formats.gathered import Gathered, RefusedRow, question_names
-from stream_peer.tools.formats.sources import ImportSources, Progress
-from stream_peer.tools.replay.files import FileLine
+from stream_peer.tools.formats.sources import ImportSources
+from stream_peer.tools.replay.files import FileLine, Progress, written_whole
 from stream_peer.tools.replay.history import many
 
 _encode = msgspec.json.Encoder().encode
@@ -93,7 +91,7 @@ def event_lines(made: Gathered) -> Iterator[FileLine]:
 
 
 @contextmanager
-def written(file: Path) -> Iterator[Callable[[bytes], None]]:
+def written(file: Path) -> Iterator[Callable[[bytes], object]]:
     """Write lines to a file, which is there when it is whole; packed if its name ends in ``.gz``.
 
     Raises
@@ -101,32 +99,15 @@ def written(file: Path) -> Iterator[Callable[[bytes], None]]:
     UnwritableFileError
         If it cannot be written.
     """
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with ExitStack() as stack:
-            to: BinaryIO = stack.enter_context(unfinished.open("wb"))
-            if file.suffix == ".gz":
-                to = stack.enter_context(gzip.GzipFile(filename="", mode="wb", fileobj=to, mtime=0))  # type: ignore[assignment]  # a file of bytes all the same
-            yield lambda line: _write(to, line, file)
-        unfinished.replace(file)
+        with written_whole(file, packed=file.suffix == ".gz") as write:
+            yield lambda line: write(line + b"\n")
     except OSError as error:
-        raise _unwritable(file, error) from error
-    finally:
-        unfinished.unlink(missing_ok=True)
+        msg = f"{file} cannot be written: {error.strerror or error}"
+        raise UnwritableFileError(msg) from error
 
 
-def _write(to: BinaryIO, line: bytes, file: Path) -> None:
-    try:
-        to.write(line + b"\n")
-    except OSError as error:
-        raise _unwritable(file, error) from error
-
-
-def _unwritable(file: Path, error: OSError) -> UnwritableFileError:
-    return UnwritableFileError(f"{file} cannot be written: {error.strerror or error}")
-
-
-def _refused(write: Callable[[bytes], None]) -> Callable[[RefusedRow], None]:
+def _refused(write: Callable[[bytes], object]) -> Callable[[RefusedRow], object]:
     return lambda row: write(_encode(row))
 
 

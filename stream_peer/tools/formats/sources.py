@@ -5,7 +5,7 @@ import io
 import re
 import zipfile
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
 from itertools import chain, islice
@@ -15,7 +15,7 @@ from typing import Any, BinaryIO, NamedTuple, cast
 import msgspec
 
 from stream_peer.errors import MissingExtraError, UnreadableFileError
-from stream_peer.tools.replay.files import bounded_line, lines_of, plain_text
+from stream_peer.tools.replay.files import Progress, bounded_line, lines_of, plain_text
 
 LONGEST_ROW = 1_000_000
 """Bytes of a line of CSV beyond which a file is none."""
@@ -28,9 +28,6 @@ _DELIMITERS = ",;\t|"
 _AT_ONCE = 1024
 _LOOKED_AT = 100
 _JSON_ENDS = (b"{", b"[")
-
-Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are read."""
 
 
 class SourceRow(NamedTuple):

@@ -66,13 +66,18 @@ def _moment(value: Any, field: str) -> Milliseconds:
         return to_milliseconds(datetime(value.year, value.month, value.day))  # noqa: DTZ001 - as text without a zone
     if value is None:
         raise missing(field)
-    try:
-        since = float(value)
-    except (TypeError, ValueError):
-        since = math.nan
+    since = _number(value)
     if not _SECONDS.start <= since < math.inf:
         return _moment_of_text(identity(value, field), field)
     return round(since * 1000) if since < _SECONDS.stop else round(since)
+
+
+def _number(value: Any) -> float:
+    """A number, also one that is text; NaN if it is none."""
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        return math.nan
 
 
 def _moment_of_text(value: str, field: str) -> Milliseconds:
@@ -98,10 +103,7 @@ def finite(value: Any, field: str) -> float:
     """
     if value is None:
         raise missing(field)
-    try:
-        found = float(value)
-    except (TypeError, ValueError):
-        found = math.nan
+    found = _number(value)
     if not math.isfinite(found):
         msg = f"{field} is {value!r}, not a number"
         raise RejectedEvent(Reason.WRONG_TYPE, field=field, message=msg)

@@ -3,9 +3,11 @@
 import codecs
 import gzip
 import io
+import os
 import struct
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, gettempdir
 from types import TracebackType
@@ -28,6 +30,7 @@ _MARK = codecs.BOM_UTF8
 _UTF_16 = {codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16", b"{\0": "utf-16-le", b"\0{": "utf-16-be"}
 """Text of two bytes a letter, by its first two: a byte order mark, or the brace of the first event."""
 _AT_ONCE = 1 << 16
+_LEVEL = 6  # of gzip
 
 Progress = Callable[[int, int], None]
 """Told how many bytes of how many are read."""
@@ -186,6 +189,10 @@ class KeptLog:
 
     def __init__(self, in_memory: int = IN_MEMORY) -> None:
         self._file = SpooledTemporaryFile(max_size=in_memory)  # noqa: SIM115 - lives as long as the replay
+        self._records = 0
+
+    def __len__(self) -> int:
+        return self._records
 
     def append(self, record: LogRecord) -> None:
         """Keep a record.
@@ -201,6 +208,7 @@ class KeptLog:
         except OSError as error:
             msg = f"no room in {gettempdir()} for what a rebuild needs: {error.strerror or error}"
             raise UnwritableFileError(msg) from error
+        self._records += 1
 
     def up_to(self, offset: int) -> Iterator[LogRecord]:
         """The records from the first to that of ``offset``. Append nothing before the last of them was taken.
@@ -220,3 +228,25 @@ class KeptLog:
     def close(self) -> None:
         """Let the records go."""
         self._file.close()
+
+
+@contextmanager
+def written_whole(file: Path, *, packed: bool) -> Iterator[Callable[[bytes], object]]:
+    """Write a file, which has its name only when it is whole; the same bytes give the same file, by gzip too.
+
+    Raises
+    ------
+    OSError
+        If it cannot be written.
+    """
+    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
+    try:
+        with unfinished.open("wb") as plain:
+            if packed:
+                with gzip.GzipFile(filename="", mode="wb", fileobj=plain, compresslevel=_LEVEL, mtime=0) as to:
+                    yield to.write
+            else:
+                yield plain.write
+        unfinished.replace(file)
+    finally:
+        unfinished.unlink(missing_ok=True)

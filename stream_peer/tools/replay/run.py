@@ -175,6 +175,10 @@ class Run:
         """The records of a partition of the feed-log, as far as ``up_to``; only a run that keeps its log has them."""
         return self._kept[partition].up_to(up_to)
 
+    def log_size(self, partition: int) -> int:
+        """How many records ``log`` gives."""
+        return len(self._kept[partition])
+
     def exported(self, feed: str, document: Mapping[str, Any]) -> Iterator[Line]:
         """A feed as it is at the end, for ``stream-peer import``; ``document``: the settings it was folded under.
 

@@ -7,7 +7,6 @@ the feed's records of the feed-log and its questions. A last line counts the oth
 import gzip
 import hashlib
 import io
-import os
 import zlib
 from collections.abc import Iterable, Iterator
 from pathlib import Path
@@ -20,7 +19,7 @@ from stream_peer.events.feed_log import AnyFeedLogRecord
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.ids import Given
 from stream_peer.questions.moved import QuestionLine
-from stream_peer.tools.replay.files import bounded_line
+from stream_peer.tools.replay.files import bounded_line, written_whole
 
 FORMAT = "stream-peer-feed"
 VERSION = 3
@@ -28,7 +27,6 @@ VERSION = 3
 
 LONGEST = 256_000_000
 """Bytes of a line beyond which it is of no exported feed: a few of gzip may hold a line of any length."""
-_LEVEL = 6
 _DIGEST_BYTES = 8
 
 
@@ -87,22 +85,15 @@ def write_feed(file: Path, lines: Iterable[Line]) -> int:
     FeedTransferError
         If it cannot be written.
     """
-    unfinished = file.with_name(f".{file.name}.{os.getpid()}")
     try:
-        with (
-            unfinished.open("wb") as plain,
-            gzip.GzipFile(filename="", mode="wb", fileobj=plain, compresslevel=_LEVEL, mtime=0) as packed,
-        ):
+        with written_whole(file, packed=True) as write:
             count = 0
             for count, line in enumerate(lines, 1):  # noqa: B007 - counted behind the loop
-                packed.write(_encode(line) + b"\n")
-            packed.write(_encode(EndLine(lines=count)) + b"\n")
-        unfinished.replace(file)
+                write(_encode(line) + b"\n")
+            write(_encode(EndLine(lines=count)) + b"\n")
     except OSError as error:
         msg = f"{file} cannot be written: {error.strerror}"
         raise FeedTransferError(msg) from None
-    finally:
-        unfinished.unlink(missing_ok=True)
     return file.stat().st_size
 
 
