@@ -43,7 +43,7 @@ from benchmarks.quality_worlds import SEEDS as WORLDS
 from stream_peer.serve.terminal import progress_bar
 
 LEVELS = (0.0, 0.02, 0.1, 0.3, 1.0)
-SEEDS = 3
+SEEDS = 8
 AS_IT_IS = -1.0
 """In place of a share: the file's own feeds, rounds and delays."""
 
