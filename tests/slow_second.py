@@ -58,14 +58,14 @@ class SecondKnown(Known):
         return found | {(name,): self.weight * value for name, value in self._agreed().items()}
 
     def _agreed(self) -> dict[str, float]:
-        """How forecasts agree, over rounds with two voters; how doubtful the mean is, over all."""
-        doubts = [min(r.b, 1.0 - r.b) for r in self.rounds.values()]
-        found = {"doubt": math.fsum(doubts) / len(doubts), "asked": 1.0}
+        """How forecasts agree, over rounds with two voters; which error the mean states of itself, over all."""
+        stated = [min(r.b, 1.0 - r.b) for r in self.rounds.values()]
+        found = {"stated_error": math.fsum(stated) / len(stated), "asked": 1.0}
         both = [r for r in self.rounds.values() if len(r.minds(r.p)) > 1]
         for r in both:
             level, cross = agreement(r)
             said = {"agreed": 1.0, "level": level, "cross": cross, "size": (r.mix - 0.5) ** 2}
-            for name, value in (said | {"centre": voters_mean(r), "told": r.mix - 0.5}).items():
+            for name, value in (said | {"centre": voters_mean(r), "mix": r.mix - 0.5}).items():
                 found[name] = found.get(name, 0.0) + value / len(self.rounds)
         return found
 
@@ -296,11 +296,11 @@ class SecondSlowFeed(SlowFeed):
         n = self.sum("agreed")
         if not n:
             return 0.0
-        level, cross, centre, told = (self.sum(name) / n for name in ("level", "cross", "centre", "told"))
+        level, cross, centre, of_mix = (self.sum(name) / n for name in ("level", "cross", "centre", "mix"))
         of_experts, of_outcome = level - centre**2, 0.25 - centre**2
         if of_experts <= 0.0:
             return 0.0
-        with_outcome = (cross - centre * told) * math.sqrt(max(of_outcome, 0.0) / of_experts) + centre * told
+        with_outcome = (cross - centre * of_mix) * math.sqrt(max(of_outcome, 0.0) / of_experts) + centre * of_mix
         return min(max((n * with_outcome - self.sum("size")) / (self.sum("size") + 5.0), 0.0), 1.0)
 
     def certificate(self) -> float | None:
@@ -343,8 +343,8 @@ class SecondSlowFeed(SlowFeed):
         if not self.sum("asked"):
             return 0.475
         z, questions = NormalDist().inv_cdf(0.975), self.effective(self.rule)
-        doubt = min(self.sum("doubt") / self.sum("asked"), 0.5)
-        return min(doubt + z * math.sqrt(doubt * (1.0 - doubt) / max(questions, 1.0)), self.by_outcomes(z), 0.475)
+        stated = min(self.sum("stated_error") / self.sum("asked"), 0.5)
+        return min(stated + z * math.sqrt(stated * (1.0 - stated) / max(questions, 1.0)), self.by_outcomes(z), 0.475)
 
     def by_outcomes(self, z: float) -> float:
         """The upper end of the mean of both rates, each by Wilson's interval."""

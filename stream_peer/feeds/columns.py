@@ -175,8 +175,8 @@ COLUMNS: tuple[Column, ...] = (
     Column("agreed_cross", "feed", open="the same, p by the weights of the mix", resolved=_SAME, version=2),
     Column("agreed_square", "feed", open="(f - ½)²", resolved=_SAME, doc="f: the mixed forecast", version=2),
     Column("agreed_centre", "feed", open="p - ½ of a voter", resolved=_SAME, doc="mean over voters", version=2),
-    Column("agreed_told", "feed", open="f - ½", resolved=_SAME, version=2),
-    Column("doubt", "feed", open="min(b, 1 - b)", resolved=_SAME, doc="b: the plain mean", version=2),
+    Column("agreed_mix", "feed", open="f - ½", resolved=_SAME, version=2),
+    Column("stated_error", "feed", open="min(b, 1 - b)", resolved=_SAME, doc="b: the plain mean", version=2),
     *(
         Column(f"half_{field.name}", "feed", open="as class_…", resolved=_SAME, doc="of votes at ½", version=2)
         for field in fields(ClassMomentSums)

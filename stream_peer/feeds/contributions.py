@@ -42,7 +42,7 @@ _unbiased_peer_loss = unchecked(unbiased_peer_loss)
 _FEWEST = 2
 """Experts that must stand in a round for it to say how they did beside one another."""
 
-_DOUBT = FEED.at("doubt")
+_STATED_ERROR = FEED.at("stated_error")
 _N_RULE = len(EXPERT.between("variance", "absolute_regret"))
 _PRICED, _SPREAD = EXPERT.at("absolute_regret"), EXPERT.at("variance")
 _SPANS = EXPERT.span("loss", "loss_if_zero"), EXPERT.span("published_regret", "regret_if_zero")
@@ -93,7 +93,7 @@ def contribution(entry: Entry, method: Method) -> Contribution:
         rows = np.concatenate((rows, _certificate_rows(tuple(rules), is_open=outcome is None)))
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     if method.rates_by_trust:
-        of_feed.append((_DOUBT, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
+        of_feed.append((_STATED_ERROR, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
     scored = None if outcome is None else scored_facts(entry)
     found = None if outcome is None or scored is None else evaluation(scored, outcome, weight)
     if found is not None:

@@ -144,7 +144,7 @@ def _summary(rates: Rates, published: PublishedRates) -> ErrorRateSummary:
 def _published(feed: Feed, reading: Reading, rates: Rates) -> PublishedRates:
     state, confidence = feed.path_state.trust, feed.settings.confidence
     class_errors = reading.class_errors if rates.rule == reading.rule else None
-    return published_rates(rates, state, reading.doubt, class_errors, confidence, feed.method)
+    return published_rates(rates, state, reading.stated_error, class_errors, confidence, feed.method)
 
 
 def list_experts(feed: Feed) -> ListedExperts:

@@ -38,7 +38,7 @@ class PublishedRates(NamedTuple):
 def published_rates(
     rates: Rates,
     state: TrustState,
-    doubt: float | None,
+    stated_error: float | None,
     class_errors: ClassErrors | None,
     confidence: float,
     method: Method,
@@ -47,15 +47,15 @@ def published_rates(
 
     From version 2 on: where votes or outcomes have shown that the estimate's assumption does not hold, the status says
     so; and that it is ``contradicted`` where votes show that majorities are misled on one outcome. Unless trust is
-    ``ok``, the interval goes up to `rate_by_doubt` at least. What was measured is the mean over both outcomes, as
-    the interval.
+    ``ok``, the interval goes up to `rate_by_stated_error` at least. What was measured is the mean over both outcomes,
+    as the interval.
     """
     estimate = rates.estimate
     if not method.rates_by_trust:
         return PublishedRates(rates.status, estimate.high, rates.measured, by_trust=False)
     high = estimate.high
     if state != "ok" and method.estimates and method.rate is None:
-        high = max(high, rate_by_doubt(rates, doubt, confidence))
+        high = max(high, rate_by_stated_error(rates, stated_error, confidence))
     if rates.status == "ok" and state in ("dependent", "contradicted"):
         return PublishedRates(state, high, rates.measured_mean, by_trust=True)
     if rates.status == "ok" and class_errors is not None:
@@ -78,18 +78,18 @@ def class_errors_reason(found: ClassErrors) -> str:
     )
 
 
-def rate_by_doubt(rates: Rates, doubt: float | None, confidence: float) -> float:
+def rate_by_stated_error(rates: Rates, stated_error: float | None, confidence: float) -> float:
     """How often reference answers are wrong at most if experts know no more than their mean forecast says.
 
-    ``doubt`` is the mean of ``min(b, 1 - b)`` over questions, b the mean forecast. If all that experts know is
+    ``stated_error`` is the mean of ``min(b, 1 - b)`` over questions, b the mean forecast. If all that experts know is
     common to them, that is the chance that the majority errs, as far as b is calibrated. To it comes the normal
     quantile of so many questions. It is no more than the upper end of the interval that outcomes alone give.
     """
-    if doubt is None:
+    if stated_error is None:
         return HIGHEST_RATE
     reach = normal_quantile(confidence) * math.sqrt(
-        doubt * (1.0 - doubt) / max(rates.estimate.effective_questions, 1.0)
+        stated_error * (1.0 - stated_error) / max(rates.estimate.effective_questions, 1.0)
     )
     sums = TruthSums(rates.right_zero, rates.wrong_zero, rates.right_one, rates.wrong_one)
     by_outcomes = unchecked(TruthSums.estimate)(sums, confidence)
-    return min(doubt + reach, by_outcomes.high, HIGHEST_RATE)
+    return min(stated_error + reach, by_outcomes.high, HIGHEST_RATE)

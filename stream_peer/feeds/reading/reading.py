@@ -31,7 +31,7 @@ from stream_peer.numerics.dependence import ClassErrors, RankAgreement
 from stream_peer.settings.feed.model import FeedSettings
 
 _RESOLVED = FEED.at("resolved")
-_ASKED, _VOTERS, _DOUBT = FEED.at("asked"), FEED.at("voters"), FEED.at("doubt")
+_ASKED, _VOTERS, _STATED_ERROR = FEED.at("asked"), FEED.at("voters"), FEED.at("stated_error")
 _YES, _VOTES = FEED.at("yes"), FEED.at("votes")
 _VOTERS_DECIMALS = 3  # sums are rounded; just enough voters must not look like a trace too few
 _HALF_WEIGHT = FEED.at("moment_weight", VOTE_RULES[0])
@@ -69,7 +69,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         The fourth-moment gap of the votes by the rule in force; ``dependence_key``: what it depends on.
     ranks : RankAgreement or None
         How alike peer losses and true losses rank the experts; None while that cannot be judged.
-    doubt : float or None
+    stated_error : float or None
         Mean of min(b, 1 - b) over questions, b the plain mean; None before the first, or if it is not summed.
     """
 
@@ -88,7 +88,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     dependence: VoteDependence
     dependence_key: bytes
     ranks: RankAgreement | None
-    doubt: float | None
+    stated_error: float | None
 
     @property
     def rates(self) -> Rates:
@@ -205,7 +205,7 @@ def read_sums(
         known.dependence if known is not None and known.dependence_key == votes else read_dependence(sums, rule),
         votes,
         known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
-        min(feed_sums[_DOUBT] / asked, 0.5) if asked and method.rates_by_trust else None,
+        min(feed_sums[_STATED_ERROR] / asked, 0.5) if asked and method.rates_by_trust else None,
     )
 
 

@@ -121,7 +121,7 @@ def stretch_of(feed_sums: Sequence[int], mixer: MixerSettings, method: Method, t
     product, square = [amount * UNIT for amount in feed_sums[FEED.span("stretch_product", "stretch_square")]]
     by_peers = 0.0
     if trust.stretch and method.trust_prior and mixer.trust_prior == "on":
-        rounds, level, cross, size, *means = [amount * UNIT for amount in feed_sums[FEED.span("agreed", "agreed_told")]]
+        rounds, level, cross, size, *means = [amount * UNIT for amount in feed_sums[FEED.span("agreed", "agreed_mix")]]
         by_peers = round(trust.stretch * _peer_stretch(rounds, level, cross, max(size, 0.0), *means), DECIMALS)
     return _stretch_factor(product, square, by_peers, method.stretch_shrinkage)
 

@@ -14,7 +14,7 @@ from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.reading.published_rates import PublishedRates, published_rates, rate_by_doubt
+from stream_peer.feeds.reading.published_rates import PublishedRates, published_rates, rate_by_stated_error
 from stream_peer.feeds.reading.rates import Rates, read_rates
 from stream_peer.numerics.error_rates import ErrorRate, TruthSums, early_contradiction
 from tests.feed_histories import folded, log_of, newest, round_of, stage
@@ -28,8 +28,8 @@ def rates_of(sums: FeedSums, method: Method = SECOND) -> Rates:
     return read_rates(sums, 0, 0.95, method)
 
 
-def published(state: TrustState, sums: FeedSums, method: Method = SECOND, doubt: float = 0.3) -> PublishedRates:
-    return published_rates(rates_of(sums, method), state, doubt, None, 0.95, method)
+def published(state: TrustState, sums: FeedSums, method: Method = SECOND, stated_error: float = 0.3) -> PublishedRates:
+    return published_rates(rates_of(sums, method), state, stated_error, None, 0.95, method)
 
 
 @pytest.mark.parametrize("state", get_args(TrustState))
@@ -54,7 +54,7 @@ def test_the_interval_goes_up_to_the_doubt_of_the_experts_unless_trust_is_ok(sta
 
     widened = 0.3 + 1.959964 * math.sqrt(0.3 * 0.7 / 1000.0)
     assert found.high == pytest.approx(rates.estimate.high if state == "ok" else widened, abs=1e-6)
-    assert published(state, agreeing(1000.0), doubt=0.01).high == rates.estimate.high
+    assert published(state, agreeing(1000.0), stated_error=0.01).high == rates.estimate.high
     assert published(state, agreeing(1000.0), FIRST).high == rates.estimate.high
 
 
@@ -62,8 +62,8 @@ def test_outcomes_lower_what_doubt_widens() -> None:
     known = agreeing(1000.0).plus(feed_sums(right_zero=190.0, wrong_zero=10.0, right_one=180.0, wrong_one=20.0))
     alone = TruthSums(190.0, 10.0, 180.0, 20.0).estimate().high
 
-    assert rate_by_doubt(rates_of(known), 0.3, 0.95) == pytest.approx(alone)
-    assert rate_by_doubt(rates_of(agreeing(1000.0)), None, 0.95) == 0.475
+    assert rate_by_stated_error(rates_of(known), 0.3, 0.95) == pytest.approx(alone)
+    assert rate_by_stated_error(rates_of(agreeing(1000.0)), None, 0.95) == 0.475
 
 
 def test_what_is_measured_and_the_interval_are_means_over_both_outcomes() -> None:
@@ -120,10 +120,10 @@ def test_doubt_is_the_mean_forecasts_distance_from_certainty() -> None:
     entry.put(facts_of([0.9, 0.6, 0.9]))
     entry.put(facts_of([0.1, 0.3, 0.2], boundary=2))
 
-    doubt = dict(contribution(entry, SECOND).feed)[FEED.at("doubt")] * UNIT
+    stated_error = dict(contribution(entry, SECOND).feed)[FEED.at("stated_error")] * UNIT
 
-    assert doubt == pytest.approx(0.5 * (0.2 + 0.2) / 2)
-    assert FEED.at("doubt") not in dict(contribution(entry, FIRST).feed)
+    assert stated_error == pytest.approx(0.5 * (0.2 + 0.2) / 2)
+    assert FEED.at("stated_error") not in dict(contribution(entry, FIRST).feed)
     assert changed(FIRST, rates_by_trust=True) == SECOND
 
 
