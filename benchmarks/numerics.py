@@ -90,7 +90,7 @@ def times(settings: FeedSettings, n_experts: int, *, in_teams: bool = False) -> 
         "weights": weights,
         "facts": microseconds(lambda: score(0, experts, forecasts, under, feed.method)),
         "contribution": microseconds(lambda: contribution_of((facts,), Entry(), feed.method)),
-        "sums": microseconds(lambda: feed.blocks.sums.add(part)),
+        "sums": microseconds(lambda: feed.buckets.sums.add(part)),
         "stored form": microseconds(facts.pack),
     }
 
@@ -141,18 +141,18 @@ class Beside:
     def outcome(self) -> float:
         """Seconds for an outcome: the contribution without it and with it, and the mixers' shares."""
         facts = scored(self.feed, 0, self.experts, self.forecasts)
-        self.feed.blocks.sums.feed[MIXERS] += 1
-        self.feed.blocks.sums.version += 1  # what was read before is stale
+        self.feed.buckets.sums.feed[MIXERS] += 1
+        self.feed.buckets.sums.version += 1  # what was read before is stale
         columns = read(self.feed).learnt(self.experts)
         start = time.perf_counter()
         contribution_of((facts,), Entry(), self.feed.method)
         contribution_of((facts,), Entry(evidence=1), self.feed.method)
-        self.feed.blocks.sums.version += 1
+        self.feed.buckets.sums.version += 1
         live = read(self.feed).mixing
         of_shares = time.perf_counter()
-        self.feed.shadows.read(self.feed.blocks.sums.feed, columns, live)
+        self.feed.shadows.read(self.feed.buckets.sums.feed, columns, live)
         news = time.perf_counter()
-        self.feed.shadows.read(self.feed.blocks.sums.feed, columns, live)
+        self.feed.shadows.read(self.feed.buckets.sums.feed, columns, live)
         return of_shares - start + (news - of_shares) - (time.perf_counter() - news)
 
 

@@ -25,8 +25,8 @@ Records = Mapping[str, Mapping[str, Mapping[str, Any]]]
 class SlowGauges:
     """Takes what a feed was told and what was published of it; ``series`` are all that its owner has to show."""
 
-    def __init__(self, feed: str, *, confidence: float = 0.95, block: Callable[[str], int]) -> None:
-        self.feed, self.confidence, self.block = feed, confidence, block
+    def __init__(self, feed: str, *, confidence: float = 0.95, subsample: Callable[[str], int]) -> None:
+        self.feed, self.confidence, self.subsample = feed, confidence, subsample
         self.places: dict[str, int] = {}
         self.asked: dict[str, Asked] = {}
         self.applied = 0
@@ -56,7 +56,7 @@ class SlowGauges:
         self.happened.clear()
 
     def forget(self, memory: int) -> None:
-        """Let questions count less the older they are, in blocks of an eighth of the memory; nothing may come after."""
+        """Let questions count less the older they are, in buckets of an eighth of memory; nothing may come after."""
         size = -(-memory // 8)
         newest = (len(self.asked) - 1) // size
         for number, (question, asked) in enumerate(self.asked.items()):
@@ -300,17 +300,17 @@ class SlowGauges:
 
     def dependence(self) -> float | None:
         """How far the fourth moment of the votes is from what the others make it, over its jackknife's deviation."""
-        blocks = np.zeros((25, 6))
+        subsamples = np.zeros((25, 6))
         for name, asked in self.asked.items():
             four = [t for t in asked.rounds.values() if t.voters >= 4] if asked.is_in else []
             if four:
                 moments = np.mean([moments_of(int((t.votes > 0).sum()), t.voters) for t in four], axis=0)
                 amount = asked.weight * len(four) / len(asked.rounds)
-                blocks[self.block(name)] += (amount, amount**2, *(amount * moments))
-        total = blocks.sum(axis=0)
+                subsamples[self.subsample(name)] += (amount, amount**2, *(amount * moments))
+        total = subsamples.sum(axis=0)
         if not total[1] or total[0] ** 2 / total[1] < 50.0:
             return None
-        left = [gap_of(total - block) for block in blocks if block[0] > 0.0]
+        left = [gap_of(total - one) for one in subsamples if one[0] > 0.0]
         deviation = math.sqrt((len(left) - 1) / len(left) * float(((np.array(left) - np.mean(left)) ** 2).sum()))
         return gap_of(total) / deviation
 

@@ -19,7 +19,7 @@ from stream_peer.numerics.arguments import IntArray
 from stream_peer.numerics.error_rates.class_moments import ClassMomentSums
 
 VoteRule: TypeAlias = Literal["half", "own-median"]
-Scope: TypeAlias = Literal["expert", "feed", "block", "shadow"]
+Scope: TypeAlias = Literal["expert", "feed", "subsample", "shadow"]
 Evidence: TypeAlias = Literal["open", "resolved"]
 
 VOTE_RULES: tuple[VoteRule, VoteRule] = ("half", "own-median")
@@ -40,7 +40,7 @@ class Column(NamedTuple):
     ----------
     name : str
     scope : str
-        What there is one of the column for: each expert, the feed, each block of its questions, each shadow.
+        What there is one of the column for: each expert, the feed, each subsample of its questions, each shadow.
     by_rule : bool
         Whether there is one for each vote rule.
     open, resolved : str
@@ -182,7 +182,7 @@ COLUMNS: tuple[Column, ...] = (
         for field in fields(ClassMomentSums)
     ),
     *(
-        Column(f"votes_{name}", "block", by_rule=True, open="moment of the votes", resolved=_SAME)
+        Column(f"votes_{name}", "subsample", by_rule=True, open="moment of the votes", resolved=_SAME)
         for name in ("weight", "weight2", "first", "second", "third", "fourth")
     ),
     Column("questions", "shadow", resolved="1", doc="if the scored forecast came when there was the shadow"),
@@ -199,7 +199,7 @@ class Layout:
     """Where each column of a scope lies, in the order of the table.
 
     Neighbours ``by_rule`` lie together for ``half``, and again for ``own-median``: right behind them, or, with
-    ``own_median_last``, behind all. So what is read and written under ``half`` is one block of experts' columns.
+    ``own_median_last``, behind all. So what is read and written under ``half`` is one range of experts' columns.
     """
 
     def __init__(self, scope: Scope, *, own_median_last: bool = False) -> None:
@@ -260,12 +260,12 @@ class Layout:
 
 EXPERT = Layout("expert", own_median_last=True)
 FEED = Layout("feed")
-BLOCK = Layout("block")
+SUBSAMPLE = Layout("subsample")
 """In stored sums it comes right behind the feed's columns ``class_…``; the feed's other columns follow."""
 SHADOW = Layout("shadow")
 
 RULE_PART = FEED.between("moment_weight", "answer2")
-"""What a question adds to the feed's columns of one vote rule, without the moments in blocks."""
+"""What a question adds to the feed's columns of one vote rule, without the moments in subsamples."""
 
 
 def rule_span(rule: int) -> slice:

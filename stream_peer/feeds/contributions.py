@@ -441,7 +441,7 @@ def _whole_numbers(
         for column, amount in zip(range(first, first + len(some)), rest, strict=False)
         if amount
     ]
-    votes = [(rule, block, list(islice(rest, len(some)))) for rule, block, some in fourth]
+    votes = [(rule, subsample, list(islice(rest, len(some)))) for rule, subsample, some in fourth]
     end = sum(len(some) for _, some in of_feed) + (1 + [*of_rules].index(latest)) * len(RULE_PART)
     return feed, amounts[end - len(RULE_PART) : end], votes
 
@@ -449,12 +449,12 @@ def _whole_numbers(
 def _fourth_moments(
     counting: Mapping[int, Sequence[Facts]], n_rounds: int, weight: float
 ) -> Sequence[tuple[int, int, Sequence[float]]]:
-    """Moments of the votes of each rule, and the block that they go to, where rounds that count have them."""
+    """Moments of the votes of each rule, and the subsample that they go to, where rounds that count have them."""
     found = []
     for rule, of_rule in counting.items():
         known = [facts.moments.fourth for facts in of_rule if facts.moments.fourth is not None]
         if known:
-            found.append((rule, of_rule[0].moments.block, _of_moments(known, n_rounds, weight)))
+            found.append((rule, of_rule[0].moments.subsample, _of_moments(known, n_rounds, weight)))
     return found
 
 

@@ -9,7 +9,7 @@ from stream_peer.feeds.methods.method import N_GROUPS, Chance, NeededDraws
 from stream_peer.feeds.roster import Roster
 from stream_peer.log.draws import draw_after, group_of, prefix_of
 from stream_peer.numerics.arguments import IndexArray, IntArray
-from stream_peer.numerics.dependence import N_BLOCKS
+from stream_peer.numerics.dependence import N_SUBSAMPLES
 
 
 class Draws:
@@ -31,13 +31,14 @@ class Draws:
     def of_round(self, question_id: str, boundary: Milliseconds) -> tuple[int, float, int]:
         """What every round needs to have drawn.
 
-        The answer where nothing else decides; a number in [0, 1) that draws the selected expert; the part of the votes'
-        moments that the question belongs to, whatever the round.
+        The answer where nothing else decides; a number in [0, 1) that draws the selected expert; the subsample that
+        the question belongs to, whatever the round.
         """
         prefix = self._prefix
         tie = draw_after(prefix, question_id, boundary, "tie")
         ticket = draw_after(prefix, question_id, boundary, "select")
-        return int(tie < 0.5), ticket, int(N_BLOCKS * draw_after(prefix, question_id, 0, "block"))
+        # "block" is what subsamples were called: with another word, other ones would be drawn
+        return int(tie < 0.5), ticket, int(N_SUBSAMPLES * draw_after(prefix, question_id, 0, "block"))
 
     def of_method(
         self, needed: NeededDraws, roster: Roster, experts: IndexArray, question_id: str, boundary: Milliseconds

@@ -158,8 +158,8 @@ class Moments(msgspec.Struct, frozen=True, gc=False, eq=False):
         ``ClassMomentTerms`` of the vote count, where each class has a rate; None with fewer than three voters.
     fourth : four floats, optional
         ``VoteMoments`` of the votes for yes; None with fewer than four voters.
-    block : int
-        Number of the block that these four of the question go to.
+    subsample : int
+        Number of the subsample that these four of the question go to.
     """
 
     pair: float
@@ -167,7 +167,7 @@ class Moments(msgspec.Struct, frozen=True, gc=False, eq=False):
     ones: float
     classes: tuple[float, float, float, float, float] | None
     fourth: tuple[float, float, float, float] | None
-    block: int
+    subsample: int
 
 
 class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
@@ -244,7 +244,7 @@ class Facts(msgspec.Struct, frozen=True, gc=False, eq=False):
             *astuple(self.mix),
             losses.gap,
             *(_NO_FOURTH if moments.fourth is None else moments.fourth),
-            moments.block,
+            moments.subsample,
         )
         agreement = b"" if self.agreement is None else _AGREEMENT.pack(*self.agreement)
         return b"".join((header, *arrays, *map(ShadowForecast.pack, self.shadows), agreement))
@@ -330,7 +330,7 @@ class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
         Sum of the mixability gaps.
     teams : (n,) int64, optional
         Experts with equal numbers are in one team, those with negative ones in none; without them nobody is in any.
-    block : int
+    subsample : int
         In 0 … 24: which part of the votes' moments the question belongs to; the same for all its rounds.
     shadows : ShadowReading, optional
         What shadows say, if there are any.
@@ -357,7 +357,7 @@ class ScoringInputs(msgspec.Struct, frozen=True, gc=False, eq=False):
     n_experts: int = 1
     gaps: float = 0.0
     teams: IntArray | None = None
-    block: int = 0
+    subsample: int = 0
     shadows: ShadowReading | None = None
     shrink: float = 0.0
     groups: Groups | None = None
@@ -499,7 +499,7 @@ def _moments(
         ones = float(others.alike)
     else:
         ones = unchecked(share_of_ones)(others.answers, under.teams)
-    return voters, Moments(*(agreement or (0.0, 0.0)), ones, classes, fourth, under.block)
+    return voters, Moments(*(agreement or (0.0, 0.0)), ones, classes, fourth, under.subsample)
 
 
 def _vote_counts(cast: SmallIntArray, counted: tuple[int, int], others: OwnAnswers) -> VoteCounts:

@@ -16,7 +16,7 @@ from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.drift import Drift
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.alarms.recent import Recent
-from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.buckets import Buckets
 from stream_peer.feeds.columns import VoteRule
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.draws import Draws
@@ -127,9 +127,9 @@ class Feed:
         Who its experts are.
     ledger : Ledger
         Its questions that can still be corrected.
-    blocks : Blocks
+    buckets : Buckets
         What all questions have added.
-    settled : Blocks
+    settled : Buckets
         What questions have added that are in the ledger no more.
     path_state : PathState
         What depends on the path of its log.
@@ -161,7 +161,7 @@ class Feed:
         self.outcomes = 0
         self.settings, self.method = settings, method_of(settings)
         self._secret = secret
-        self._audited: Blocks | None = None
+        self._audited: Buckets | None = None
         self._audit = 0
         self._begin()
         self.adopt(settings, settings_hash)
@@ -170,7 +170,7 @@ class Feed:
         """Settings from here on. Those that change meaning may differ only while nothing was scored."""
         chooses_anew = settings.meaning() != self.settings.meaning()
         self.settings, self.method = settings, self.method_of(settings)
-        if settings.memory != self.blocks.memory:
+        if settings.memory != self.buckets.memory:
             self._begin()
         elif chooses_anew:
             self.learner_path = self.method.path() if self.method.path else None
@@ -188,8 +188,8 @@ class Feed:
     def _begin(self) -> None:
         """Empty ledger and sums, under the settings."""
         self.ledger = Ledger(Limits.of(self.settings))
-        self.settled, self.blocks = Blocks(self.settings.memory), Blocks(self.settings.memory)
-        self.blocks.reserve(len(self.roster))
+        self.settled, self.buckets = Buckets(self.settings.memory), Buckets(self.settings.memory)
+        self.buckets.reserve(len(self.roster))
         self.recent = Recent()
         self.learner_path = self.method.path() if self.method.path else None
         self._audited = None
@@ -203,7 +203,7 @@ class Feed:
         path_state, roster = self.path_state, self.roster
         kept = roster.teams, roster.excluded, roster.erased, roster.names.given, self.ledger.expired
         is_plain = path_state.imported is None and not path_state.lost and not any(kept)
-        return is_plain and self.blocks.is_zero()
+        return is_plain and self.buckets.is_zero()
 
     def reset(self) -> None:
         """New sums and an empty ledger; experts and revisions go on. Settings must be adopted after it."""
@@ -271,7 +271,7 @@ class Feed:
             for expert in roster.missing(experts):
                 roster.take_in(expert)
             self.stored = False
-        self.blocks.reserve(len(roster))
+        self.buckets.reserve(len(roster))
         return roster.places(experts)
 
     def take_in(self, question_id: str) -> Entry:
@@ -279,9 +279,9 @@ class Feed:
         entry = self.ledger.entries.get(question_id)
         if entry is None:
             entry = self.ledger.begin(question_id)
-            for blocks in (self.blocks, self.settled, self._audited) if self.settings.memory else ():
-                if blocks is not None:
-                    blocks.reach(entry.ordinal)
+            for buckets in (self.buckets, self.settled, self._audited) if self.settings.memory else ():
+                if buckets is not None:
+                    buckets.reach(entry.ordinal)
         return entry
 
     def take_out(self, entry: Entry) -> None:
@@ -291,7 +291,7 @@ class Feed:
             return
         entry.keep_facts()
         part = contribution(entry, self.method)
-        self.blocks.subtract(part, entry.ordinal)
+        self.buckets.subtract(part, entry.ordinal)
         if self._audited is not None and entry.audit == self._audit:
             self._audited.subtract(part, entry.ordinal)
         self.outcomes += entry.evidence in (0, 1)
@@ -301,9 +301,9 @@ class Feed:
     def put_in(self, entry: Entry) -> None:
         """Add a question's contribution to the sums."""
         part = contribution(entry, self.method)
-        self.blocks.add(part, entry.ordinal)
+        self.buckets.add(part, entry.ordinal)
         if self._audited is not None and entry.audit == self._audit:
-            self._audited.reserve(self.blocks.n_experts)
+            self._audited.reserve(self.buckets.n_experts)
             self._audited.add(part, entry.ordinal)
         self.recent.note(entry, part)
         self.outcomes += entry.evidence in (0, 1)
@@ -313,7 +313,7 @@ class Feed:
         expired = list(self.ledger.expire(now))
         for _, entry in expired:
             part = contribution(entry, self.method)
-            self.settled.reserve(self.blocks.n_experts)
+            self.settled.reserve(self.buckets.n_experts)
             self.settled.add(part, entry.ordinal)
             self._look_at(entry, part)
             if self.learner_path is not None:
@@ -328,37 +328,37 @@ class Feed:
         ``places``: by the places of experts before it, those that they have now, -1 where they have none.
         """
         for operation, evaluations in (
-            (Blocks.subtract, self.settled.evaluations()),
-            (Blocks.add, before.settled.evaluations(places)),
+            (Buckets.subtract, self.settled.evaluations()),
+            (Buckets.add, before.settled.evaluations(places)),
         ):
             for ordinal, part in evaluations:
                 operation(self.settled, part, ordinal)
-                operation(self.blocks, part, ordinal)
+                operation(self.buckets, part, ordinal)
 
     # --- the sums as they follow from the ledger ---
 
-    def recomputed(self) -> Blocks:
+    def recomputed(self) -> Buckets:
         """The sums as they follow from the ledger."""
-        blocks = self.settled.copy()
-        blocks.reserve(self.blocks.n_experts)
+        buckets = self.settled.copy()
+        buckets.reserve(self.buckets.n_experts)
         for entry in self.ledger.entries.values():
             if entry.rounds:
-                blocks.add(contribution(entry, self.method), entry.ordinal)
-        return blocks
+                buckets.add(contribution(entry, self.method), entry.ordinal)
+        return buckets
 
     def recount(self) -> Iterator[None]:
         """Compute the sums from the ledger, some entries an item. Nothing may change before it has ended."""
-        blocks = self.settled.copy()
-        blocks.reserve(self.blocks.n_experts)
+        buckets = self.settled.copy()
+        buckets.reserve(self.buckets.n_experts)
         waiting = iter(self.ledger.entries.values())
         while some := list(islice(waiting, _AUDITED_AT_ONCE)):
             for entry in some:
                 if entry.rounds:
                     part = contribution(entry, self.method)
-                    blocks.add(part, entry.ordinal)
+                    buckets.add(part, entry.ordinal)
                     self.recent.note(entry, part)
             yield
-        self.blocks = blocks
+        self.buckets = buckets
 
     def audit(self) -> Generator[None, None, bool]:
         """Compare sums and ledger, some entries an item; both may change in between. In the end: whether they agree."""
@@ -376,12 +376,12 @@ class Feed:
         if self._audited is not audited:
             return True  # the feed was reset in between: there is nothing left to compare
         self._audited = None
-        return audited.equals(self.blocks)
+        return audited.equals(self.buckets)
 
     def _look_at(self, entry: Entry, part: Contribution) -> None:
         if self._audited is not None and entry.audit != self._audit:
             entry.audit = self._audit
-            self._audited.reserve(self.blocks.n_experts)
+            self._audited.reserve(self.buckets.n_experts)
             self._audited.add(part, entry.ordinal)
 
     # --- stored form ---
@@ -398,9 +398,9 @@ class Feed:
         self.adopt(with_stored_meaning(self.settings, stored.meaning), self.settings_hash)
         self.path_state = path_state
         self.hold_groups()
-        self.settled = Blocks.from_bytes(stored.settled, len(self.roster), self.settings.memory)
+        self.settled = Buckets.from_bytes(stored.settled, len(self.roster), self.settings.memory)
         self.settled.reach(max(path_state.ordinals - 1, 0))
-        self.blocks.reserve(len(self.roster))
+        self.buckets.reserve(len(self.roster))
         self.ledger.restore(ledger, path_state.ordinals)
         self.recent = Recent(path_state.ordinals)
         self.stored = not self.roster.erased  # else its owner may have died before he had scrubbed it

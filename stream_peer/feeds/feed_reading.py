@@ -26,7 +26,7 @@ _NOT_ASKED = Extent(experts=1, questions=0.0, gaps=0.0)
 
 def read(feed: Feed) -> Reading:
     """The numbers of a feed as its sums stand: one reading for each change of the sums."""
-    sums, path_state = feed.blocks.sums, feed.path_state
+    sums, path_state = feed.buckets.sums, feed.path_state
     reading = feed.reading = read_sums(
         sums,
         feed.outcomes,
@@ -110,7 +110,7 @@ def scoring_inputs(
         seen = reading.extent(roster.n_seen(experts, reading.sums))
     needed = feed.method.draws
     medians = own_medians(reading.histograms(experts)) if reading.rule else None
-    mixing, (coin, ticket, block) = reading.mixing, draws.of_round(question_id, boundary)
+    mixing, (coin, ticket, subsample) = reading.mixing, draws.of_round(question_id, boundary)
     groups = groups_of_round(feed, experts, columns)
     return ScoringInputs(
         weights=weights_of(feed, reading, experts, columns, seen, groups),
@@ -130,7 +130,7 @@ def scoring_inputs(
         gaps=seen.gaps,
         teams=teams_of_round(feed, experts, groups),
         groups=groups,
-        block=block,
+        subsample=subsample,
         shrink=path_state.shrink,
         shadows=feed.shadows.read(reading.feed_sums, columns, mixing, path_state.peer_trust, groups),
     )

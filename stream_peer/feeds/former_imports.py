@@ -18,7 +18,7 @@ from stream_peer.errors import SettingsError
 from stream_peer.events.feed_log import FeedImported, Place, Round, Verdict
 from stream_peer.events.incoming import QuestionWeight
 from stream_peer.events.times import Milliseconds
-from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.buckets import Buckets
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.facts import unpack
 from stream_peer.feeds.feed import Feed, Imported, PathState, StoredFeed
@@ -210,11 +210,11 @@ def _check_sums(feed: Feed, line: FeedLine, ledger: Ledger) -> None:
     """Whether all questions can be summed up, under the settings under which they were scored."""
     settings = with_stored_meaning(feed.settings, line.meaning)
     method = feed.method_of(settings)
-    blocks = Blocks.from_bytes(line.settled, len(line.experts), settings.memory)
-    blocks.reach(max(line.path_state.ordinals - 1, 0))
+    buckets = Buckets.from_bytes(line.settled, len(line.experts), settings.memory)
+    buckets.reach(max(line.path_state.ordinals - 1, 0))
     for entry in ledger.values():
         if isinstance(entry, Entry):
-            blocks.add(contribution(entry, method), entry.ordinal)
+            buckets.add(contribution(entry, method), entry.ordinal)
 
 
 def _standing(
@@ -285,7 +285,7 @@ def _standing_without(path_state: PathState, stay: Bits) -> PathState:
 
 def _settled_without(line: FeedLine, stay: Bits) -> bytes:
     memory = line.meaning.get("memory")
-    settled = Blocks.from_bytes(line.settled, len(line.experts), memory if isinstance(memory, int) else None)
+    settled = Buckets.from_bytes(line.settled, len(line.experts), memory if isinstance(memory, int) else None)
     for sums in settled.by_number.values():
         sums.matrix = sums.matrix[:, : len(stay)][:, stay]
         sums.histograms = sums.histograms[stay[: len(sums.histograms)]]

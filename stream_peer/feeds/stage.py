@@ -103,7 +103,7 @@ class FeedStage(FeedFold):
 
     def agrees(self) -> bool:
         """Whether the sums of all feeds equal those that follow from their ledgers."""
-        return all(feed.blocks.equals(feed.recomputed()) for feed in self.feeds.by_name.values())
+        return all(feed.buckets.equals(feed.recomputed()) for feed in self.feeds.by_name.values())
 
     def audit(self) -> Iterator[None]:
         """Compare sums and ledgers, a bounded piece an item; afterwards ``needs_rebuild`` says whether they agree."""

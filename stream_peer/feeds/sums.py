@@ -12,17 +12,17 @@ import msgspec
 import numpy as np
 
 from stream_peer.feeds.columns import (
-    BLOCK,
     EXPERT,
     FEED,
     SCALE,
     SHADOW,
+    SUBSAMPLE,
     UNIT,
     VOTE_RULES,
     evaluated_span,
 )
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray
-from stream_peer.numerics.dependence import N_BLOCKS
+from stream_peer.numerics.dependence import N_SUBSAMPLES
 
 Amount: TypeAlias = tuple[int, int]
 """The place of a column, and what is added to it, in units of 2^-40."""
@@ -31,7 +31,7 @@ BINS = 94
 """Bins of an expert's histogram of forecasts."""
 
 _NO_SHADOW = np.zeros(SHADOW.size, np.int64)
-VOTES_SHAPE = len(VOTE_RULES), N_BLOCKS, BLOCK.size // len(VOTE_RULES)
+VOTES_SHAPE = len(VOTE_RULES), N_SUBSAMPLES, SUBSAMPLE.size // len(VOTE_RULES)
 _BEFORE_VOTES = FEED.at("group_weight")
 """Columns of the feed that are stored in front of the moments of the votes."""
 _COUNTS = struct.Struct("<II")
@@ -93,7 +93,7 @@ class Contribution(msgspec.Struct, frozen=True, gc=False, eq=False):
     feed : sequence of (int, int)
         Columns of the feed, by their places, and what it adds to each.
     votes : sequence of (int, int, list of int)
-        Vote rule, block of questions, and what it adds to the columns of the block.
+        Vote rule, subsample of questions, and what it adds to the columns of the subsample.
     binned : Binned, optional
         The forecasts, where histograms are kept.
     evaluated : Evaluated, optional
@@ -122,8 +122,9 @@ class Sums:
     """The sums of one feed: its columns, a matrix (columns by experts), histograms of forecasts, and of shadows.
 
     The columns of the feed are Python's own numbers: they are read one by one, and numpy makes an object of each.
-    ``votes``, vote rules by blocks by columns, are the moments of the votes. The histograms, experts by bins, have no
-    rows while nothing was ever put into them. ``shadows`` holds a vector for each shadow that something was put in of.
+    ``votes``, vote rules by subsamples by columns, are the moments of the votes. The histograms, experts by bins, have
+    no rows while nothing was ever put into them. ``shadows`` holds a vector for each shadow that something was put in
+    of.
     """
 
     def __init__(self, n_experts: int = 0) -> None:
@@ -155,9 +156,9 @@ class Sums:
         feed = self.feed
         for column, amount in part.feed:
             feed[column] += sign * amount
-        for rule, block, amounts in part.votes:
-            of_block = self.votes[rule, block]
-            operation(of_block, amounts, out=of_block)
+        for rule, subsample, amounts in part.votes:
+            of_subsample = self.votes[rule, subsample]
+            operation(of_subsample, amounts, out=of_subsample)
         cells = np.add.outer(part.rows * self.matrix.shape[1], part.experts)
         operation.at(self.matrix.reshape(-1), cells.reshape(-1), part.columns.reshape(-1))
         if part.evaluated:

@@ -11,14 +11,14 @@ answers: What stands in for the answer while it is unknown?
     MajorityAnswer, LeaveOneOut, votes, majority, leave_one_out
 
 error_rates: How often is that wrong?
-    ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, block_size, block_factors, TwoGroupRates,
-    TwoGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, PricedRates, priced, interval_ends,
-    TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams, share_of_ones, TruthSums, combine_with_truth,
-    Contradiction, contradiction, early_contradiction, RevealShift, reveal_shift
+    ClassMomentTerms, class_moment_terms, ClassMomentSums, forgetting_factor, bucket_size, bucket_factors,
+    TwoGroupRates, TwoGroupSums, MomentTerms, MomentSums, moment_terms, EstimateStatus, ErrorRate, PricedRates, priced,
+    interval_ends, TeamVotes, team_votes, agreement_of_teams, class_terms_of_teams, share_of_ones, TruthSums,
+    combine_with_truth, Contradiction, contradiction, early_contradiction, RevealShift, reveal_shift
 
 dependence: Do experts err independently, as those estimates take for granted?
     find_blocks, ClassErrors, class_errors, Copies, find_copies, CrowdDistances, crowd_distances, CrowdSums, crowd_sums,
-    find_followers, find_repeaters, N_BLOCKS, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence, DependenceSums,
+    find_followers, find_repeaters, N_SUBSAMPLES, FEWEST_QUESTIONS, ALARMING_Z, VoteMoments, Dependence, DependenceSums,
     RankAgreement, rank_agreement
 
 drift: Are error rates and experts still what they were?

@@ -536,7 +536,7 @@ def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> Exp
     of_agreed = none, one, more, mean, 2.0 * mean * more
     weights = np.stack((of_voters, of_agreed)).transpose(2, 0, 1) * (voters >= FEWEST_VOTERS)[:, None, None]
     marks = np.stack((agreement != 0, agreement), axis=1, dtype=np.float64)
-    sums = np.matmul(_blocks(weights).swapaxes(1, 2), _blocks(marks))
+    sums = np.matmul(_steps(weights).swapaxes(1, 2), _steps(marks))
     counts, agreed, around, both, square = sums.swapaxes(0, 1)
     ratios = np.add.reduce(agreed, axis=0) + _PSEUDO_AGREED
     ratios /= np.maximum(np.add.reduce(around, axis=0) + _PSEUDO_AGREED, 1.0)
@@ -550,15 +550,15 @@ def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> Exp
     return ExpertChanges(z, _share(agreed, counts, ~later), _share(agreed, counts, later), since.astype(np.int64))
 
 
-def _blocks(values: FloatArray) -> FloatArray:
-    """What is said of each question, by blocks of eight: (n_blocks, 8·k, n). The oldest block has what is left."""
+def _steps(values: FloatArray) -> FloatArray:
+    """What is said of each question, by steps of eight: (n_steps, 8·k, n). The oldest step has what is left."""
     missing = -len(values) % QUESTIONS_A_STEP
     whole = np.concatenate((np.zeros((missing, *values.shape[1:])), values)) if missing else values
     return whole.reshape(len(whole) // QUESTIONS_A_STEP, -1, values.shape[2])
 
 
 def _share(agreed: FloatArray, counts: FloatArray, chosen: BoolArray) -> FloatArray:
-    """Share of agreements in the chosen blocks, NaN where nothing was answered."""
+    """Share of agreements in the chosen steps, NaN where nothing was answered."""
     answered = np.add.reduce(np.where(chosen, counts, 0.0), axis=0)
     balance = np.add.reduce(np.where(chosen, agreed, 0.0), axis=0)
     shares = np.full(len(answered), np.nan)

@@ -19,7 +19,7 @@ import numpy as np
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import YEAR_1900, to_iso
 from stream_peer.events.topics import FEED_LOG, FORECAST_EVENTS, KEYED_BY_FEED
-from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, VOTE_RULES
+from stream_peer.feeds.columns import EXPERT, FEED, SUBSAMPLE, VOTE_RULES
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
@@ -385,7 +385,7 @@ def _of_questions(outputs: Sequence[Output]) -> list[Output]:
 
 
 def _numbers(stages: Sequence[FeedStage]) -> Numbers:
-    """Sums of all feeds that are not zero, by feed, block and column; of columns of experts a digest of the row."""
+    """Sums of all feeds that are not zero, by feed, bucket and column; of columns of experts a digest of the row."""
     found: dict[str, int | str] = {}
     for stage in stages:
         for feed in stage.feeds.by_name.values():
@@ -397,9 +397,9 @@ def _numbers(stages: Sequence[FeedStage]) -> Numbers:
 def _of_feed(feed: Feed) -> Iterator[tuple[str, int | str]]:
     yield "experts", digest_of([repr([*feed.roster.experts]).encode()])
     yield "ledger", digest_of([repr(sorted(feed.ledger.entries)).encode()])
-    for block, sums in sorted(feed.blocks.by_number.items()):
+    for bucket, sums in sorted(feed.buckets.by_number.items()):
         for name, value in _of_sums(sums, len(feed.roster.experts)):
-            yield f"{block}/{name}", value
+            yield f"{bucket}/{name}", value
 
 
 def _of_sums(sums: Sums, n_experts: int) -> Iterator[tuple[str, int | str]]:
@@ -416,10 +416,10 @@ def _of_sums(sums: Sums, n_experts: int) -> Iterator[tuple[str, int | str]]:
 
 def _of_votes(sums: Sums) -> Iterator[tuple[str, int]]:
     for rule, of_rule in zip(VOTE_RULES, sums.votes.tolist(), strict=True):
-        for block, amounts in enumerate(of_rule):
-            for name, value in zip(BLOCK.names(by_rule=True), amounts, strict=True):
+        for subsample, amounts in enumerate(of_rule):
+            for name, value in zip(SUBSAMPLE.names(by_rule=True), amounts, strict=True):
                 if value:
-                    yield f"block_{block}_{name.removeprefix('votes_')} ({rule})", value
+                    yield f"block_{subsample}_{name.removeprefix('votes_')} ({rule})", value
 
 
 def _row(name: str, row: Any) -> Iterator[tuple[str, str]]:

@@ -20,8 +20,8 @@ unhurried = settings(deadline=None)
 
 def summed(given_questions: list[tuple[VoteMoments, int, float]]) -> DependenceSums:
     total = DependenceSums()
-    for found, block, weight in given_questions:
-        total = total.merge(DependenceSums.contribution(found, block, weight))
+    for found, subsample, weight in given_questions:
+        total = total.merge(DependenceSums.contribution(found, subsample, weight))
     return total
 
 
@@ -56,16 +56,16 @@ def test_any_two_kinds_of_questions_leave_no_gap(yes: tuple[Fraction, Fraction],
 
 @unhurried
 @given(one=questions, two=questions, three=questions)
-def test_sums_add_up_block_by_block_in_any_order(
+def test_sums_add_up_subsample_by_subsample_in_any_order(
     one: list[tuple[VoteMoments, int, float]],
     two: list[tuple[VoteMoments, int, float]],
     three: list[tuple[VoteMoments, int, float]],
 ) -> None:
     a, b, c = summed(one), summed(two), summed(three)
 
-    np.testing.assert_allclose(a.merge(b).merge(c).blocks, a.merge(b.merge(c)).blocks, atol=1e-12)
-    np.testing.assert_array_equal(a.merge(b).blocks, b.merge(a).blocks)
-    np.testing.assert_allclose(summed(three + one + two).blocks, a.merge(b).merge(c).blocks, atol=1e-12)
+    np.testing.assert_allclose(a.merge(b).merge(c).subsamples, a.merge(b.merge(c)).subsamples, atol=1e-12)
+    np.testing.assert_array_equal(a.merge(b).subsamples, b.merge(a).subsamples)
+    np.testing.assert_allclose(summed(three + one + two).subsamples, a.merge(b).merge(c).subsamples, atol=1e-12)
 
 
 @unhurried

@@ -30,7 +30,7 @@ LOOSE = {"dependence_z": 1e-5, "mean_voters": 5.1e-4}
 """A difference of nearly equal numbers over its deviation; and what is rounded to three decimals."""
 
 
-def block_of(feed: str, question: str) -> int:
+def subsample_of(feed: str, question: str) -> int:
     return int(25 * draw(feed_seed(b"secret", feed), feed, question, 0, "block"))
 
 
@@ -40,7 +40,7 @@ class Both:
     def __init__(self, feed: str = "f", **defaults: object) -> None:
         self.feed, self.defaults = feed, {"vote_rule": "half", **defaults}
         self.stage = stage(**self.defaults)
-        self.twin = SlowGauges(feed, block=lambda question: block_of(feed, question))
+        self.twin = SlowGauges(feed, subsample=lambda question: subsample_of(feed, question))
         self.log: list[LogRecord] = []
         self.changelog = Changelog()
         self.own(self.stage)

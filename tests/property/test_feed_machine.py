@@ -169,9 +169,11 @@ class Reference:
 def order_free_columns(feed_stage: FeedStage) -> dict[tuple[str, str], int]:
     """Columns of the sums that depend on nothing but the evidence, by name and expert; without zeros."""
     feed = feed_stage.feeds.feed("f")
-    columns = {("", name): int(feed.blocks.sums.feed[FEED.at(name)]) for name in FEED_COLUMNS}
+    columns = {("", name): int(feed.buckets.sums.feed[FEED.at(name)]) for name in FEED_COLUMNS}
     for place, name in enumerate(feed.roster.experts):
-        columns |= {(name, column): int(feed.blocks.sums.matrix[EXPERT.at(column), place]) for column in EXPERT_COLUMNS}
+        columns |= {
+            (name, column): int(feed.buckets.sums.matrix[EXPERT.at(column), place]) for column in EXPERT_COLUMNS
+        }
     return {key: value for key, value in columns.items() if value}
 
 

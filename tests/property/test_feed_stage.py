@@ -229,7 +229,7 @@ def test_a_question_that_was_withdrawn_leaves_the_sums_of_a_feed_that_never_had_
     feed = feed_stage.feeds.feed("f")
     feed.ledger.entries.pop(first, None)
 
-    assert feed.blocks.equals(feed.recomputed())
+    assert feed.buckets.equals(feed.recomputed())
 
 
 def simulated(generator: np.random.Generator, n_questions: int, n_rounds: int) -> tuple[list[LogRecord], list[int]]:

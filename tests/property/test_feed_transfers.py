@@ -107,8 +107,8 @@ def test_an_import_that_is_tried_again_adds_nothing_twice(
 
     once, more = folded(moved, stage(**method))[0], folded(again, stage(**method))[0]
 
-    assert {name: one.blocks.to_bytes(9) for name, one in once.feeds.by_name.items()} == {
-        name: one.blocks.to_bytes(9) for name, one in more.feeds.by_name.items()
+    assert {name: one.buckets.to_bytes(9) for name, one in once.feeds.by_name.items()} == {
+        name: one.buckets.to_bytes(9) for name, one in more.feeds.by_name.items()
     }
     assert once.agrees()
 

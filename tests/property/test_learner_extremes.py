@@ -19,7 +19,7 @@ from stream_peer.lab.formulas.learners import (
 from stream_peer.lab.formulas.online import normal_hedge_regret
 from stream_peer.lab.formulas.regret_sums import RegretSums
 from stream_peer.numerics.arguments import FloatArray
-from stream_peer.numerics.error_rates import block_factors, block_size
+from stream_peer.numerics.error_rates import bucket_factors, bucket_size
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 
 MILLION = 1_000_000
@@ -52,8 +52,8 @@ class Cumulative:
         self.questions += times
 
 
-class Blocks:
-    """Regrets and their absolute values with a memory, kept in blocks of questions and weighed when they are read."""
+class Buckets:
+    """Regrets and their absolute values with a memory, kept in buckets of questions and weighed when they are read."""
 
     def __init__(self, memory: int) -> None:
         self.memory, self.seen = memory, 0
@@ -61,13 +61,13 @@ class Blocks:
 
     def step(self, weights: FloatArray, losses: FloatArray) -> None:
         part = RegretSums.outcome_contribution(weights, losses, (0.0, 0.0))
-        if self.seen // block_size(self.memory) == len(self.sums):
+        if self.seen // bucket_size(self.memory) == len(self.sums):
             self.sums = np.concatenate([self.sums, np.zeros((1, 2, 3))])
         self.sums[-1] += [part.outcome, part.absolute]
         self.seen += 1
 
     def read(self) -> FloatArray:
-        factors = block_factors(np.arange(len(self.sums)), len(self.sums) - 1, self.memory)
+        factors = bucket_factors(np.arange(len(self.sums)), len(self.sums) - 1, self.memory)
         return np.asarray(np.add.reduce(factors[:, None, None] * self.sums, axis=0))
 
 
@@ -222,7 +222,7 @@ def test_fixed_share_recovers_however_long_an_expert_was_dominated(share: float)
 @pytest.mark.case("C21")
 @pytest.mark.parametrize("name", ["ada_normal_hedge", "hedge", "follow_the_leader"])
 def test_with_a_memory_a_dominated_expert_recovers_within_it(name: str) -> None:
-    """M·ln(1 + g'/g) questions and two blocks until it is level, whatever came before; its lead fades as it grows."""
+    """M·ln(1 + g'/g) questions and two buckets until it is level, whatever came before; its lead fades as it grows."""
     memory, losing, gain = 200, float(BETTER[2] - BETTER[0]), float(WORSE[1] - WORSE[2])
     rate = float(hedge_rate(3, memory))
     read: dict[str, Callable[[FloatArray], FloatArray]] = {
@@ -230,12 +230,12 @@ def test_with_a_memory_a_dominated_expert_recovers_within_it(name: str) -> None:
         "hedge": lambda sums: hedge(sums[0], rate),
         "follow_the_leader": lambda sums: follow_the_leader(sums[0]),
     }
-    feed = Blocks(memory)
-    for _ in range(6 * memory):  # older blocks are not read any more: a million would end here
+    feed = Buckets(memory)
+    for _ in range(6 * memory):  # older buckets are not read any more: a million would end here
         feed.step(read[name](feed.read()), BETTER)
     assert read[name](feed.read())[2] < 0.01
 
-    level = memory * math.log(1 + losing / gain) + 2 * block_size(memory)
+    level = memory * math.log(1 + losing / gain) + 2 * bucket_size(memory)
     lead = {
         "ada_normal_hedge": 2 * float(normal_hedge_regret(feed.read()[1])[2]),
         "hedge": math.log(3) / rate,

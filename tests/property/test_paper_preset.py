@@ -185,7 +185,7 @@ def test_a_round_of_too_few_voters_adds_nothing_to_selection_even_when_its_outco
 
     def regrets(feed_stage: FeedStage) -> list[int]:
         feed = feed_stage.feeds.feed("f")
-        return list(feed.blocks.sums.matrix[EXPERT.at("regret"), feed.places([f"e{k}" for k in range(10)])])
+        return list(feed.buckets.sums.matrix[EXPERT.at("regret"), feed.places([f"e{k}" for k in range(10)])])
 
     assert regrets(one) == regrets(two)
     assert any(regrets(one))

@@ -143,7 +143,7 @@ def test_late_lines_corrections_reopenings_moves_and_annulments_change_no_scored
     assert scored(stage) == scored(straight)
     assert stage.feeds.by_name.keys() == straight.feeds.by_name.keys()
     for name, feed in stage.feeds.by_name.items():
-        assert feed.blocks.sums.equals(straight.feeds.feed(name).blocks.sums)
+        assert feed.buckets.sums.equals(straight.feeds.feed(name).buckets.sums)
 
 
 @settings(max_examples=examples(40), deadline=None)
@@ -174,4 +174,4 @@ def test_a_rebuild_under_another_meaning_leaves_the_scored_forecasts_and_their_s
 
 
 def evaluated(stage: FeedStage) -> dict[str, Sequence[tuple[int, int]]]:
-    return {name: feed.blocks.sums.evaluations().feed for name, feed in stage.feeds.by_name.items()}
+    return {name: feed.buckets.sums.evaluations().feed for name, feed in stage.feeds.by_name.items()}

@@ -114,7 +114,7 @@ def test_with_memory_shadows_are_forgotten_as_everything_else_is(history: list[E
     assert through.agrees()
     assert shadow_sums(changelog.restored(**chosen)) == shadow_sums(through)
     for name, view in through.views().items():
-        evaluated = float(through.feeds.feed(name).blocks.sums.feed[FEED.at("evaluated")]) * UNIT
+        evaluated = float(through.feeds.feed(name).buckets.sums.feed[FEED.at("evaluated")]) * UNIT
         for scores in view.weights.shadows or ():  # they were there all along
             assert scores.questions == near(evaluated)
 
@@ -168,4 +168,4 @@ def stripped(output: Output) -> object:
 
 def shadow_sums(feed_stage: FeedStage) -> dict[int, list[int]]:
     feed = feed_stage.feeds.feed("f")
-    return {shadow: columns.tolist() for shadow, columns in sorted(feed.blocks.sums.shadows.items()) if columns.any()}
+    return {shadow: columns.tolist() for shadow, columns in sorted(feed.buckets.sums.shadows.items()) if columns.any()}

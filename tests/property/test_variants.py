@@ -108,7 +108,7 @@ def test_an_outcome_that_is_taken_back_leaves_sums_and_selection_as_if_it_had_ne
 
     there_and_back = after([*history, outcome("q18", 1), outcome("q18", 0), outcome("q18", "open")], chosen)
 
-    assert there_and_back.feeds.feed("f").blocks.sums.equals(before.feeds.feed("f").blocks.sums)
+    assert there_and_back.feeds.feed("f").buckets.sums.equals(before.feeds.feed("f").buckets.sums)
     assert [(e.id, e.select, e.peer_loss) for e in experts(there_and_back)] == [
         (e.id, e.select, e.peer_loss) for e in experts(before)
     ]

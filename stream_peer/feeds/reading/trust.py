@@ -53,11 +53,11 @@ class VoteDependence:
     err independently, and that takes a fraction of the time.
     """
 
-    __slots__ = ("_blocks", "_classes", "_found", "_is_above_zero", "effective_questions")
+    __slots__ = ("_classes", "_found", "_is_above_zero", "_subsamples", "effective_questions")
 
-    def __init__(self, blocks: FloatArray) -> None:
-        self._blocks = DependenceSums(blocks)
-        self.effective_questions, self._is_above_zero = _dependence_totals(self._blocks)
+    def __init__(self, subsamples: FloatArray) -> None:
+        self._subsamples = DependenceSums(subsamples)
+        self.effective_questions, self._is_above_zero = _dependence_totals(self._subsamples)
         self._found: Dependence | None = None
         self._classes: tuple[float, ClassErrors | None] | None = None
 
@@ -65,13 +65,13 @@ class VoteDependence:
     def found(self) -> Dependence:
         """The gap with its deviation, from 50 effective questions on."""
         if self._found is None:
-            self._found = _dependence_of(self._blocks, FEWEST_EFFECTIVE_QUESTIONS)
+            self._found = _dependence_of(self._subsamples, FEWEST_EFFECTIVE_QUESTIONS)
         return self._found
 
     def class_errors(self, voters: float) -> ClassErrors | None:
         """How often majorities of so many voters err on each outcome, if they are misled on one."""
         if self._classes is None or self._classes[0] != voters:
-            found = _class_errors(self._blocks, voters)
+            found = _class_errors(self._subsamples, voters)
             self._classes = voters, None if found is None or found.misled_outcome is None else found
         return self._classes[1]
 

@@ -47,7 +47,7 @@ _REGRETS = [EXPERT.span("regret", "absolute_regret", rule) for rule in VOTE_RULE
 
 
 def rows_of(rules: Sequence[int]) -> slice:
-    """Expert columns to be read for ``used_rules``. Those of the first block begin with row 0."""
+    """Expert columns to be read for ``used_rules``. Those of the first range begin with row 0."""
     return slice(0, expert_span(OWN_MEDIAN).start if OWN_MEDIAN not in rules else EXPERT.size)
 
 

@@ -12,8 +12,8 @@ learner                   reads                                       an expert 
 ========================  ==========================================  ======================================
 
 It counts questions until the expert has more than half of all weight; g is what it now gains on each of the others per
-question (for `fixed_share`, much more than share/rate). Where sums fade (`error_rates.block_factors`, memory M), D is
-at most g'·M, however long it lost g' per question, and it is level after M·ln(1 + g'/g) questions and two blocks more.
+question (for `fixed_share`, much more than share/rate). Where sums fade (`error_rates.bucket_factors`, memory M), D is
+at most g'·M, however long it lost g' per question, and it is level after M·ln(1 + g'/g) questions and two buckets more.
 """
 
 import math

@@ -108,7 +108,7 @@ class _Sums:
 
     @checked(_check_factor, factor=Numbers("..."))
     def scaled(self, factor: float | FloatArray) -> Self:
-        """Sums as they count when read, for instance a block of them at its factor (`error_rates.block_factors`)."""
+        """Sums as they count when read, for instance a bucket of them at its factor (`error_rates.bucket_factors`)."""
         return type(self)(*(factor * value for value in _values(self)))
 
     @checked(n_experts=SIZE)

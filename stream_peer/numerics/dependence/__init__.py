@@ -25,7 +25,7 @@ from stream_peer.numerics.dependence.followers import (
 from stream_peer.numerics.dependence.fourth_moment import (
     ALARMING_Z,
     FEWEST_QUESTIONS,
-    N_BLOCKS,
+    N_SUBSAMPLES,
     Dependence,
     DependenceSums,
     VoteMoments,
@@ -35,7 +35,7 @@ from stream_peer.numerics.dependence.rank_agreement import RankAgreement, rank_a
 __all__ = [
     "ALARMING_Z",
     "FEWEST_QUESTIONS",
-    "N_BLOCKS",
+    "N_SUBSAMPLES",
     "ClassErrors",
     "Copies",
     "CrowdDistances",

@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from stream_peer.numerics.arguments import Fields, FloatArray, Numbers, checked
-from stream_peer.numerics.dependence.fourth_moment import FEWEST_QUESTIONS, N_BLOCKS, DependenceSums
+from stream_peer.numerics.dependence.fourth_moment import FEWEST_QUESTIONS, N_SUBSAMPLES, DependenceSums
 from stream_peer.numerics.error_rates.rate import LEAST_Z, effective_size
 
 __all__ = ["ClassErrors", "class_errors"]
@@ -18,7 +18,7 @@ MISLED = 0.25
 _DEVIATIONS = 2.0
 _SMALLEST = 1e-9
 _MOST_COUNTED = 101
-_SUMS = Fields(DependenceSums, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=1e12)})
+_SUMS = Fields(DependenceSums, {"subsamples": Numbers(f"{N_SUBSAMPLES} 6", low=0.0, high=1e12)})
 
 
 class ClassErrors(NamedTuple):
@@ -58,7 +58,7 @@ def class_errors(sums: DependenceSums, voters: float) -> ClassErrors | None:
     With m1, m2, m3 the moments of the votes for yes, ``b = (m3 - m1·m2)/(m2 - m1²)`` and ``c = b·m1 - m2``, a voter
     says yes with chance ``(b ± √(b² - 4c))/2`` where the outcome is 1 and 0; a majority of as many voters as the mean,
     made odd, is wrong with the binomial chance. In ±1 the third moment of voters who err alike on both outcomes is the
-    product of the first two: ``z`` is the gap over its standard deviation. Deviations are those without each block.
+    product of the first two: ``z`` is the gap over its standard deviation. Deviations are those without each subsample.
 
     Notes
     -----
@@ -82,7 +82,7 @@ def class_errors(sums: DependenceSums, voters: float) -> ClassErrors | None:
     >>> class_errors(DependenceSums(), voters=9.0) is None
     True
     """
-    total = np.add.reduce(sums.blocks, axis=0)
+    total = np.add.reduce(sums.subsamples, axis=0)
     if effective_size(float(total[0]), float(total[1])) < FEWEST_QUESTIONS:
         return None
     found = _chances(total.tolist())
@@ -92,7 +92,7 @@ def class_errors(sums: DependenceSums, voters: float) -> ClassErrors | None:
     zero, one = _majorities([found], n_voters)[0]
     if max(zero, one) < MISLED:
         return None
-    there = sums.blocks[sums.blocks[:, 0] > 0.0]
+    there = sums.subsamples[sums.subsamples[:, 0] > 0.0]
     without = total - there
     chances = [found for row in without.tolist() if (found := _chances(row)) is not None]
     if len(chances) < max(len(there), 2):

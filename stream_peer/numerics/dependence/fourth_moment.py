@@ -21,14 +21,14 @@ from stream_peer.numerics.error_rates.team_votes import TeamVotes
 __all__ = [
     "ALARMING_Z",
     "FEWEST_QUESTIONS",
-    "N_BLOCKS",
+    "N_SUBSAMPLES",
     "Dependence",
     "DependenceSums",
     "VoteMoments",
     "moments_of_counts",
 ]
 
-N_BLOCKS = 25
+N_SUBSAMPLES = 25
 """Sums are kept in so many parts, each left out once to learn how uncertain the gap is."""
 
 FEWEST_QUESTIONS = 200.0
@@ -37,10 +37,10 @@ FEWEST_QUESTIONS = 200.0
 ALARMING_Z = 3.0
 """A gap of more standard deviations is no chance."""
 
-_FEWEST_BLOCKS = 10
+_FEWEST_SUBSAMPLES = 10
 _SMALLEST_DEVIATION = 1e-9
 _MOST_QUESTIONS = 1e12
-_SUMS = Fields(None, {"blocks": Numbers(f"{N_BLOCKS} 6", low=0.0, high=_MOST_QUESTIONS)})
+_SUMS = Fields(None, {"subsamples": Numbers(f"{N_SUBSAMPLES} 6", low=0.0, high=_MOST_QUESTIONS)})
 
 
 class VoteMoments(NamedTuple):
@@ -74,9 +74,9 @@ class Dependence(NamedTuple):
     effective_questions : float
         (Σw)²/Σw².
     status : str
-        ``insufficient`` below 200 effective questions (or as many as are asked for) or 10 blocks, ``uninformative`` if
-        votes vary no more from question to question than coins do; both with None for gap, deviation and z. Else
-        ``ok``.
+        ``insufficient`` below 200 effective questions (or as many as are asked for) or 10 subsamples, ``uninformative``
+        if votes vary no more from question to question than coins do; both with None for gap, deviation and z.
+        Else ``ok``.
     """
 
     gap: float | None
@@ -163,41 +163,41 @@ def vote_moments_of_teams(found: TeamVotes) -> VoteMoments | None:
     )
 
 
-def _no_blocks() -> FloatArray:
-    return np.zeros((N_BLOCKS, 6))
+def _no_subsamples() -> FloatArray:
+    return np.zeros((N_SUBSAMPLES, 6))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class DependenceSums:
-    """Sums over questions, with weights w, in 25 blocks, for the fourth-moment gap.
+    """Sums over questions, with weights w, in 25 subsamples, for the fourth-moment gap.
 
     Attributes
     ----------
-    blocks : (25, 6) float64
-        Of each block Σw, Σw², Σw·m1, Σw·m2, Σw·m3, Σw·m4, the moments being means over a question's rounds.
+    subsamples : (25, 6) float64
+        Of each subsample Σw, Σw², Σw·m1, Σw·m2, Σw·m3, Σw·m4, the moments being means over a question's rounds.
 
     Examples
     --------
-    >>> one = DependenceSums.contribution(VoteMoments(0.8, 0.6, 0.4, 0.2), block=3, weight=0.5)
-    >>> one.merge(one).blocks[3].round(3).tolist()
+    >>> one = DependenceSums.contribution(VoteMoments(0.8, 0.6, 0.4, 0.2), subsample=3, weight=0.5)
+    >>> one.merge(one).subsamples[3].round(3).tolist()
     [1.0, 0.5, 0.8, 0.6, 0.4, 0.2]
     """
 
-    blocks: FloatArray = field(default_factory=_no_blocks)
+    subsamples: FloatArray = field(default_factory=_no_subsamples)
 
     @classmethod
     @checked(
         moments=Fields(VoteMoments, dict.fromkeys(VoteMoments._fields, SHARE)),
-        block=Numbers(low=0, high=N_BLOCKS - 1, kind=np.int64),
+        subsample=Numbers(low=0, high=N_SUBSAMPLES - 1, kind=np.int64),
         weight=AT_LEAST_0,
     )
-    def contribution(cls, moments: VoteMoments, block: int, weight: float = 1.0) -> Self:
+    def contribution(cls, moments: VoteMoments, subsample: int, weight: float = 1.0) -> Self:
         """The sums of a single question, whose moments are the means over its rounds.
 
         Parameters
         ----------
         moments : VoteMoments
-        block : int
+        subsample : int
             In 0 … 24: from the question's ordinal or its hash, never from its votes.
         weight : float
             In [0, 1].
@@ -205,16 +205,16 @@ class DependenceSums:
         Raises
         ------
         FormulaInputError
-            If there is no such block, or the weight negative, infinite or NaN.
+            If there is no such subsample, or the weight negative, infinite or NaN.
         """
-        sums = _no_blocks()
-        sums[block] = weight, weight * weight, *[weight * moment for moment in moments]
+        sums = _no_subsamples()
+        sums[subsample] = weight, weight * weight, *[weight * moment for moment in moments]
         return cls(sums)
 
     def merge(self, other: Self) -> Self:
-        """Sums of both, block by block."""
+        """Sums of both, subsample by subsample."""
         check_same(self, other)
-        return type(self)(self.blocks + other.blocks)
+        return type(self)(self.subsamples + other.subsamples)
 
     @checked(self=_SUMS)
     def totals(self) -> tuple[float, bool]:
@@ -224,10 +224,10 @@ class DependenceSums:
 
         Examples
         --------
-        >>> DependenceSums.contribution(VoteMoments(0.8, 0.6, 0.4, 0.2), block=3).totals()
+        >>> DependenceSums.contribution(VoteMoments(0.8, 0.6, 0.4, 0.2), subsample=3).totals()
         (1.0, False)
         """
-        weight, weight2, *moments = np.add.reduce(self.blocks, axis=0).tolist()
+        weight, weight2, *moments = np.add.reduce(self.subsamples, axis=0).tolist()
         if not weight > 0.0:
             return 0.0, False
         first, second, third, fourth = [moment / weight for moment in moments]
@@ -243,7 +243,8 @@ class DependenceSums:
 
         If votes are independent given the outcome, the share of yes votes is a mixture of two points, and with
         ``b = (m3 - m1·m2)/(m2 - m1²)``, ``c = b·m1 - m2`` follows ``m4 = b·m3 - c·m2``. The gap is the difference; its
-        standard deviation is ``√((B-1)/B·Σ(gap_j - mean gap)²)`` over the B blocks with data, gap_j without block j.
+        standard deviation is ``√((B-1)/B·Σ(gap_j - mean gap)²)`` over the B subsamples with data, gap_j without
+        subsample j.
 
         Parameters
         ----------
@@ -279,11 +280,11 @@ class DependenceSums:
         >>> DependenceSums().reading()[:3]
         (None, None, None)
         """
-        total = np.add.reduce(self.blocks, axis=0)
+        total = np.add.reduce(self.subsamples, axis=0)
         effective = effective_size(float(total[0]), float(total[1]))
-        there = self.blocks[:, 0] > 0.0
-        filled = self.blocks if np.logical_and.reduce(there) else self.blocks[there]
-        if effective < fewest or len(filled) < _FEWEST_BLOCKS:
+        there = self.subsamples[:, 0] > 0.0
+        filled = self.subsamples if np.logical_and.reduce(there) else self.subsamples[there]
+        if effective < fewest or len(filled) < _FEWEST_SUBSAMPLES:
             return Dependence(None, None, None, flagged=False, effective_questions=effective, status="insufficient")
         sums = np.empty((1 + len(filled), len(total)))
         sums[0] = total

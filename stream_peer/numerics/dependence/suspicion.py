@@ -249,7 +249,7 @@ TIMES_LESS = 0.5
 LEAST_EFFECT = 0.1
 """And by so much less: .2 in the mean of v_i·v_j."""
 
-_N_BLOCKS = 10
+_N_PARTS = 10
 _FEWEST_WITNESSES = 2
 _NEARER = 1.5
 _NEAR = 0.05
@@ -291,7 +291,7 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least:
     ``cov_ij = Σ cov_ik·cov_jl / Σ cov_kl``: nobody's error rate needs to be known, and the outcomes may be as rare and
     the error rates of the two classes as different as they like. From it follows on which share e of their common
     questions they should disagree; on d they do. ``z = (e/2 - d)/√(s² + d(1-d)/n)``, s the jackknife's deviation of
-    e/2 - d over 10 blocks of questions.
+    e/2 - d over 10 parts of the questions.
 
     Not heard are the two themselves, and who is hardly further from one of them than they are from each other: a third
     copy would say that all is well.
@@ -330,11 +330,11 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least:
 
 def _deviations(cast: Float32Array, pairs: IntArray, witnesses: IntArray, heard: BoolArray) -> FloatArray:
     """By how many standard deviations pairs disagree less than half as much as they should."""
-    parts = _count(PairTallies(cast, _N_BLOCKS), pairs, witnesses)
+    parts = _count(PairTallies(cast, _N_PARTS), pairs, witnesses)
     total = _each(np.add.reduce, parts)
     without = _excess(_each(np.subtract, total, parts), heard)
-    spread = without - np.add.reduce(without, axis=0) / _N_BLOCKS
-    variance = (_N_BLOCKS - 1) / _N_BLOCKS * np.add.reduce(spread * spread, axis=0)
+    spread = without - np.add.reduce(without, axis=0) / _N_PARTS
+    variance = (_N_PARTS - 1) / _N_PARTS * np.add.reduce(spread * spread, axis=0)
     variance += _by_chance(total.pairs)
     deviations: FloatArray = _excess(total, heard) / np.sqrt(variance)
     return deviations

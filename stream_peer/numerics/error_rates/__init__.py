@@ -17,7 +17,7 @@ from stream_peer.numerics.error_rates.class_moments import (
     ClassMomentTerms,
     class_moment_terms,
 )
-from stream_peer.numerics.error_rates.forgetting import block_factors, block_size, forgetting_factor
+from stream_peer.numerics.error_rates.forgetting import bucket_factors, bucket_size, forgetting_factor
 from stream_peer.numerics.error_rates.groups import (
     TwoGroupRates,
     TwoGroupSums,
@@ -62,8 +62,8 @@ __all__ = [
     "TwoGroupRates",
     "TwoGroupSums",
     "agreement_of_teams",
-    "block_factors",
-    "block_size",
+    "bucket_factors",
+    "bucket_size",
     "class_moment_terms",
     "class_terms_of_teams",
     "combine_with_truth",

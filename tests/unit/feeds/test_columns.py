@@ -11,10 +11,10 @@ from msgspec.structs import replace
 from stream_peer import feeds
 from stream_peer.events.feed_log import Verdict
 from stream_peer.feeds.columns import (
-    BLOCK,
     EXPERT,
     FEED,
     SHADOW,
+    SUBSAMPLE,
     VOTE_RULES,
     Evidence,
     Layout,
@@ -34,7 +34,7 @@ def named(layout: Layout) -> list[str]:
     return [places[at] for at in range(layout.size)]
 
 
-@pytest.mark.parametrize("layout", [EXPERT, FEED, BLOCK, SHADOW])
+@pytest.mark.parametrize("layout", [EXPERT, FEED, SUBSAMPLE, SHADOW])
 def test_every_column_has_a_place_of_its_own(layout: Layout) -> None:
     assert len(set(named(layout))) == layout.size
 
@@ -50,7 +50,7 @@ def test_the_order_of_stored_sums_changes_with_the_schema_number_only() -> None:
         f"block_{block}_{name.removeprefix('votes_')} {rule}"
         for rule in VOTE_RULES
         for block in range(25)
-        for name in BLOCK.names(by_rule=True)
+        for name in SUBSAMPLE.names(by_rule=True)
     ]
 
     def digest(experts: IntArray, feed: IntArray) -> str:

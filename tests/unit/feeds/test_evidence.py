@@ -279,9 +279,9 @@ def test_whatever_was_said_of_an_outcome_the_sums_are_those_of_the_last_word(
         events = [*OTHERS, *told, *SCORED] if before else [*OTHERS, *SCORED, *told]
         found = state_after(events, settings, restart=len(events) // 2 + 1)
 
-        sums, wanted = (made.feeds.feed("f").blocks.sums for made in (found, ends[path[-1]]))
+        sums, wanted = (made.feeds.feed("f").buckets.sums for made in (found, ends[path[-1]]))
         if before and {ZERO, ONE}.intersection(path):
-            assert sums.evaluations().feed == ends[OPEN].feeds.feed("f").blocks.sums.evaluations().feed
+            assert sums.evaluations().feed == ends[OPEN].feeds.feed("f").buckets.sums.evaluations().feed
             sums, wanted = without_evaluations(sums), without_evaluations(wanted)
         assert sums.equals(wanted), path
 
@@ -295,8 +295,8 @@ def test_a_question_that_is_annulled_adds_what_one_adds_that_never_was() -> None
         annulled = state_after([*OTHERS, *SCORED, *told, outcome("q", ANNULLED)], {})
         gone = state_after([*OTHERS, *SCORED, *told, *(withdrawn("q", boundary=b) for b in (1, 2))], {})
 
-        assert annulled.feeds.feed("f").blocks.sums.equals(never.feeds.feed("f").blocks.sums)
-        assert gone.feeds.feed("f").blocks.sums.equals(never.feeds.feed("f").blocks.sums)
+        assert annulled.feeds.feed("f").buckets.sums.equals(never.feeds.feed("f").buckets.sums)
+        assert gone.feeds.feed("f").buckets.sums.equals(never.feeds.feed("f").buckets.sums)
 
 
 FEW = {"ann": 0.9, "bob": 0.5}
@@ -358,5 +358,5 @@ def test_an_outcome_without_a_round_is_kept_and_says_nothing() -> None:
     feed_stage, effects = folded(log_of([outcome("q", 1), outcome("q", 0)]))
 
     assert newest(effects.outputs, topics.REFERENCE_ANSWERS) == {}
-    assert feed_stage.feeds.feed("f").blocks.sums.is_zero()
+    assert feed_stage.feeds.feed("f").buckets.sums.is_zero()
     assert feed_stage.views()["f"].weights.resolved == 0.0

@@ -16,7 +16,7 @@ WHOLE = {"rule": 1, "counts": 1, "final": 1, "answer": 1, "tie": 1, "groups": 26
 CLASSES, FOURTH = (0.5, 0.25, 0.125, 0.75, 0.375), (0.5, 0.3, 0.2, 0.1)
 NO_CLASSES, NO_FOURTH = (-1.0,) * 5, (-1.0,) * 4
 RATES, OWN, PUBLISHED, SPREAD = (0.125, 0.25), (0.31, 0.32, 0.33), (0.41, 0.42, 0.43), 0.51
-MOMENTS, GAP, BLOCK = (0.61, -0.62, 0.63), 0.81, 24.0
+MOMENTS, GAP, SUBSAMPLE = (0.61, -0.62, 0.63), 0.81, 24.0
 COMBINED = (0.71, 0.72, 0.73, 0.74, 0.75, 0.76, 0.77, 0.78, 0.79)
 EXPERTS, FORECASTS, SELECT = (2, 5, 700_000), (0.9, 1 / 3, 0.0), (0.5, 0.3, 0.2)
 BITS = bytes([0b0101, 0b1110, 0b0000])
@@ -25,7 +25,7 @@ BITS = bytes([0b0101, 0b1110, 0b0000])
 
 def stored(selected: int, classes: tuple[float, ...], fourth: tuple[float, ...], shadows: bytes = b"") -> bytes:
     """Facts in the form that every release has stored them in."""
-    numbers = (*RATES, *OWN, *PUBLISHED, SPREAD, *MOMENTS, *classes, *COMBINED, GAP, *fourth, BLOCK)
+    numbers = (*RATES, *OWN, *PUBLISHED, SPREAD, *MOMENTS, *classes, *COMBINED, GAP, *fourth, SUBSAMPLE)
     head = struct.pack("<qBBBBBBiiiii32d", 1_700_000_000_123, *WHOLE.values(), 6, selected, 3, *numbers)
     return head + struct.pack("<3i6d", *EXPERTS, *FORECASTS, *SELECT) + BITS + shadows
 
@@ -50,7 +50,7 @@ def test_stored_facts_are_read_and_stored_again_byte_for_byte(
     assert msgspec.structs.astuple(facts.votes) == (1, True, 1, True, 26, 7, 4, 6)
     assert msgspec.structs.astuple(facts.losses) == (*RATES, OWN, PUBLISHED, SPREAD, GAP)
     assert msgspec.structs.astuple(facts.mix) == COMBINED
-    assert (facts.moments.pair, facts.moments.rest, facts.moments.ones, facts.moments.block) == (*MOMENTS, 24)
+    assert (facts.moments.pair, facts.moments.rest, facts.moments.ones, facts.moments.subsample) == (*MOMENTS, 24)
     assert facts.experts.tolist() == [*EXPERTS]
     assert (facts.answers.tolist(), facts.ties.tolist(), facts.cast.tolist()) == ([1, 0, 0], [0, 1, 0], [1, -1, 0])
 

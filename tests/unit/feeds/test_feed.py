@@ -18,7 +18,7 @@ def feed_with_a_round(names: list[str]) -> Feed:
 
 
 def listed(feed: Feed) -> list[str]:
-    return [feed.roster.experts[place] for place in feed.roster.listed(feed.blocks.sums)]
+    return [feed.roster.experts[place] for place in feed.roster.listed(feed.buckets.sums)]
 
 
 def state_of(feed: Feed) -> str:
@@ -30,7 +30,7 @@ def test_experts_keep_their_places_and_are_listed_by_id() -> None:
 
     assert feed.places(["a", "z", "m"]).tolist() == [2, 1, 0]
     assert [
-        feed.roster.experts[place] for place in feed.roster.listed(feed.blocks.sums)
+        feed.roster.experts[place] for place in feed.roster.listed(feed.buckets.sums)
     ] == []  # two voters are too few to count
 
     feed = feed_with_a_round(["m", "x", "z"])
@@ -44,7 +44,7 @@ def test_a_question_that_was_taken_out_left_no_trace() -> None:
 
     feed.take_out(feed.ledger.entries["q"])
 
-    assert feed.blocks.sums.is_zero()
+    assert feed.buckets.sums.is_zero()
     assert read(feed).rates != before
     assert read(feed).rates.estimate.effective_questions == 0.0
 
@@ -58,7 +58,7 @@ def test_a_restored_feed_reads_the_same() -> None:
     for _ in again.recount():
         pass
 
-    assert again.blocks.sums.equals(feed.blocks.sums)
+    assert again.buckets.sums.equals(feed.buckets.sums)
     assert again.settings.min_experts == 3
     assert read(again).rates == read(feed).rates
     assert again.roster.experts == feed.roster.experts
@@ -85,9 +85,9 @@ def test_just_enough_voters_are_enough_whatever_the_weight_of_questions(weight: 
 def test_experts_seen_are_those_with_questions_that_count_and_those_present() -> None:
     feed = feed_with_a_round(["m", "x", "z"])
 
-    assert feed.roster.n_seen(feed.places([]), feed.blocks.sums) == 3
-    assert feed.roster.n_seen(feed.places(["a", "x"]), feed.blocks.sums) == 4
-    assert feed.roster.n_seen(feed.places(["a", "b", "c", "d", "z"]), feed.blocks.sums) == 7
+    assert feed.roster.n_seen(feed.places([]), feed.buckets.sums) == 3
+    assert feed.roster.n_seen(feed.places(["a", "x"]), feed.buckets.sums) == 4
+    assert feed.roster.n_seen(feed.places(["a", "b", "c", "d", "z"]), feed.buckets.sums) == 7
 
 
 def test_the_net_reads_the_sums_of_the_feed() -> None:

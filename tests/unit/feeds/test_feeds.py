@@ -98,7 +98,7 @@ def test_after_forgetting_nothing_of_an_expert_is_left_as_if_it_had_never_been()
     ]
     other, _ = folded(log_of([e for e in never if getattr(e, "question_id", "") != "alone"]))
     assert after.agrees()
-    learnt, as_if = (without_evaluations(one.feeds.feed("f").blocks.sums) for one in (after, other))
+    learnt, as_if = (without_evaluations(one.feeds.feed("f").buckets.sums) for one in (after, other))
     assert learnt.equals(as_if)
     assert {key: ids(effects, topics.PEER_LOSSES, key) for key in ("q0", "q1", "q2", "q3")} == {
         f"q{k}": sorted(WITHOUT_DAN) for k in range(4)
@@ -161,7 +161,7 @@ def test_a_reset_begins_new_sums_and_revisions_go_on() -> None:
     more = log_of([round_of("new", FORECASTS), outcome("q0", 0)], 6)
     again, _ = folded(more, changelog.restored())
     fresh, _ = folded(log_of([round_of("new", FORECASTS), outcome("q0", 0)]))
-    assert again.feeds.feed("f").blocks.sums.equals(fresh.feeds.feed("f").blocks.sums)
+    assert again.feeds.feed("f").buckets.sums.equals(fresh.feeds.feed("f").buckets.sums)
     assert again.agrees()
 
 
@@ -214,7 +214,7 @@ def test_an_audit_finds_what_does_not_agree_and_a_rebuild_mends_it() -> None:
     folded(log[76:], feed_stage)
     whole = feed_stage.views()
 
-    feed_stage.feeds.feed("f").blocks.sums.matrix[0, 0] += 1
+    feed_stage.feeds.feed("f").buckets.sums.matrix[0, 0] += 1
     list(feed_stage.audit())
     assert is_due(feed_stage)
 
@@ -275,7 +275,7 @@ def test_an_outcome_that_came_first_is_still_known_when_the_meaning_has_changed(
     restarted, _ = folded(log[2:], changelog.restored(), log[:2])
 
     assert straight.feeds.feed("f").ledger.entries["q"].evidence == 1
-    assert restarted.feeds.feed("f").blocks.sums.equals(straight.feeds.feed("f").blocks.sums)
+    assert restarted.feeds.feed("f").buckets.sums.equals(straight.feeds.feed("f").buckets.sums)
 
 
 @pytest.mark.parametrize("change", [settings({"defaults": {"loss": "log"}}), expert("dan", forget=True)])

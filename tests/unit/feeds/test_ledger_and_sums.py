@@ -35,7 +35,7 @@ def test_a_question_leaves_the_ledger_in_its_time_and_the_sums_stay(at: int) -> 
     ledger = feed_stage.feeds.feed("f").ledger
     assert sorted(ledger.entries) == [f"q{k:03d}" for k in range(22, 32)]
     assert len(ledger.expired) == 21
-    assert feed_stage.feeds.feed("f").blocks.sums.equals(kept.feeds.feed("f").blocks.sums)
+    assert feed_stage.feeds.feed("f").buckets.sums.equals(kept.feeds.feed("f").buckets.sums)
     assert feed_stage.agrees()
 
 
@@ -51,7 +51,7 @@ def test_news_that_come_too_late_change_nothing_and_are_counted() -> None:
     without, _ = folded(log_of(events), stage(ledger_for="10s"))
 
     assert effects.counts["too-late", ""] == 3
-    assert feed_stage.feeds.feed("f").blocks.sums.equals(without.feeds.feed("f").blocks.sums)
+    assert feed_stage.feeds.feed("f").buckets.sums.equals(without.feeds.feed("f").buckets.sums)
 
 
 @pytest.mark.parametrize("at", [0, 12, 29])
@@ -115,12 +115,12 @@ def test_sums_may_be_counted_after_loading_in_pieces_and_are_the_same() -> None:
     pieces = len(list(later.recount()))
 
     assert pieces == 4 + 1  # the ledger, and what is to be said of the feed
-    assert later.feeds.feed("f").blocks.sums.equals(first.feeds.feed("f").blocks.sums)
+    assert later.feeds.feed("f").buckets.sums.equals(first.feeds.feed("f").buckets.sums)
     assert later.agrees()
     assert list(later.recount()) == []
 
 
-def test_an_audit_agrees_though_blocks_go_out_of_memory_while_it_goes_on() -> None:
+def test_an_audit_agrees_though_buckets_go_out_of_memory_while_it_goes_on() -> None:
     feed_stage, log = stage(memory=1), log_of(rounds(150))
     folded(log[:100], feed_stage)
 
@@ -160,5 +160,5 @@ def test_experts_who_come_after_questions_have_left_the_ledger_are_in_the_state_
         changelog.take(feed_stage)
         feed_stage = changelog.restored(**limits)
 
-    assert feed_stage.feeds.feed("f").blocks.sums.equals(straight.feeds.feed("f").blocks.sums)
+    assert feed_stage.feeds.feed("f").buckets.sums.equals(straight.feeds.feed("f").buckets.sums)
     assert feed_stage.feeds.feed("f").encode() == straight.feeds.feed("f").encode()

@@ -145,7 +145,7 @@ def test_who_always_says_the_same_is_found_whatever_became_of_the_questions(
 
     marked = {row.id for row in feed_stage.views()["f"].weights.experts if row.uninformative is True}
 
-    listed = feed.roster.listed(feed.blocks.sums)
+    listed = feed.roster.listed(feed.buckets.sums)
     same = uninformative(read(feed).histograms(listed)).tolist()
     assert marked == {feed.roster.experts[place] for place, always in zip(listed.tolist(), same, strict=True) if always}
     assert marked == {"one", "bin", "narrow"}

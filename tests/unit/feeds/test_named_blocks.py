@@ -120,7 +120,7 @@ def test_the_log_alone_gives_the_same_feed() -> None:
     other = life.rebuilt()
 
     feed, again = life.feed, other.feeds.by_name["f"]
-    assert again.blocks.equals(feed.blocks)
+    assert again.buckets.equals(feed.buckets)
     assert again.path_state == feed.path_state
 
 
@@ -153,7 +153,7 @@ def test_a_feed_names_blocks_once_in_two_hundred_questions_and_then_all_of_them(
     assert second.questions == NAMED_AT + NAME_EVERY
     assert sorted(experts_of(second)) == [FIRST, SECOND]
     assert life.voters(NAMED_AT + 10) == 7
-    assert life.rebuilt().feeds.by_name["f"].blocks.equals(life.feed.blocks)
+    assert life.rebuilt().feeds.by_name["f"].buckets.equals(life.feed.buckets)
 
 
 def test_while_its_record_has_not_come_back_a_feed_names_no_other_blocks() -> None:
@@ -201,7 +201,7 @@ def test_after_a_reset_the_log_names_the_block_again() -> None:
 
     assert len(life.named) == 2
     assert life.feed.ledger.entries["new-q0"].facts()[-1].votes.voters == 6
-    assert life.rebuilt().feeds.by_name["f"].blocks.equals(life.feed.blocks)
+    assert life.rebuilt().feeds.by_name["f"].buckets.equals(life.feed.buckets)
 
 
 def test_who_is_erased_is_in_no_block_of_a_rebuild() -> None:

@@ -78,7 +78,7 @@ def test_a_provisional_outcome_is_shown_until_there_is_another_and_teaches_nothi
         assert "provisional_outcome" not in newest(taken_back.outputs, topic)["q"]
         assert "provisional_outcome" not in newest(resolved.outputs, topic)["q"]
     assert {expert["outcome_loss"] for expert in newest(effects.outputs, topics.PEER_LOSSES)["q"]["experts"]} == {None}
-    assert shown.feeds.feed(FEED).blocks.sums.equals(without.feeds.feed(FEED).blocks.sums)
+    assert shown.feeds.feed(FEED).buckets.sums.equals(without.feeds.feed(FEED).buckets.sums)
     assert shown.agrees()
     records = changelog.restored().question_records(FEED, "q")
     assert records is not None

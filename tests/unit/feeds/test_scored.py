@@ -53,7 +53,7 @@ def said(events: Sequence[FeedLogRecord], question: str = "q") -> list[dict[str,
 
 
 def evaluated(feed_stage: FeedStage) -> float:
-    return float(feed_stage.feeds.feed("f").blocks.sums.feed[FEED.at("evaluated")]) * UNIT
+    return float(feed_stage.feeds.feed("f").buckets.sums.feed[FEED.at("evaluated")]) * UNIT
 
 
 CHANGES = {
@@ -164,7 +164,7 @@ def test_a_question_that_moves_is_scored_where_it_is_resolved_and_nowhere_if_it_
 
     for feed_stage, wanted in ((open_then, 1.0), (resolved_then, 0.0)):
         assert evaluated(feed_stage) == 0.0
-        sums = feed_stage.feeds.feed("g").blocks.sums
+        sums = feed_stage.feeds.feed("g").buckets.sums
         assert float(sums.feed[FEED.at("evaluated")]) * UNIT == wanted
         assert float(sums.feed[FEED.at("resolved")]) * UNIT == 1.0
 

@@ -56,11 +56,11 @@ def feed_with(**defaults: object) -> Feed:
 
 
 def inputs_of(feed: Feed) -> ScoringInputs:
-    return scoring_inputs(feed, read(feed), feed.roster.listed(feed.blocks.sums), "q", 7)
+    return scoring_inputs(feed, read(feed), feed.roster.listed(feed.buckets.sums), "q", 7)
 
 
 def next_round(feed: Feed, under: ScoringInputs | None = None) -> Facts:
-    experts, forecasts = feed.roster.listed(feed.blocks.sums), np.linspace(0.1, 0.95, 8)
+    experts, forecasts = feed.roster.listed(feed.buckets.sums), np.linspace(0.1, 0.95, 8)
     return score(7, experts, forecasts, under or inputs_of(feed), feed.method)
 
 
@@ -93,7 +93,7 @@ def test_a_shadow_says_at_most_1_though_weights_of_groups_are_rounded(groups: li
     feed = feed_with(shadows=[EAGER])
     under = replace(inputs_of(feed), groups=Groups(np.array(groups), np.zeros(8, np.bool_)))
 
-    (said,) = score(7, feed.roster.listed(feed.blocks.sums), np.ones(8), under, feed.method).shadows
+    (said,) = score(7, feed.roster.listed(feed.buckets.sums), np.ones(8), under, feed.method).shadows
 
     assert said.mix <= 1.0
 
@@ -135,7 +135,7 @@ def test_facts_with_shadows_come_back_bit_for_bit_and_without_are_as_long_as_bef
 
 def test_sums_of_shadows_are_stored_and_what_is_taken_out_leaves_none() -> None:
     part = shadow_columns((0.5, 0.5), (ShadowForecast(-3, 0.6, 0.8),), 1, 1.0)
-    sums = feed_with(shadows=[EAGER]).blocks.sums.copy()
+    sums = feed_with(shadows=[EAGER]).buckets.sums.copy()
     before = dict(sums.shadows)
 
     sums.add(msgspec.structs.replace(NOTHING, shadows=part))

@@ -236,7 +236,7 @@ def test_an_outcome_that_is_retracted_leaves_no_trace_in_the_columns() -> None:
     retracted = [outcome(record.question_id, "open") for record in revealed]
 
     never, again = (
-        folded(log_of(each), stage(method_version=2))[0].feeds.feed("f").blocks.sums.matrix[ADDED]
+        folded(log_of(each), stage(method_version=2))[0].feeds.feed("f").buckets.sums.matrix[ADDED]
         for each in (open_, [*open_, *revealed, *retracted])
     )
 

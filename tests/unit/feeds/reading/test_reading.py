@@ -22,7 +22,7 @@ def test_a_feed_is_read_once_for_each_change_of_its_sums() -> None:
 
 def test_a_reading_refuses_to_look_into_sums_that_have_moved_on() -> None:
     feed = feed_with_a_round(["a", "b", "c", "d"])
-    before, experts = read(feed), feed.roster.listed(feed.blocks.sums)
+    before, experts = read(feed), feed.roster.listed(feed.buckets.sums)
 
     feed.take_out(feed.ledger.entries["q"])
 
@@ -34,7 +34,7 @@ def test_a_reading_refuses_to_look_into_sums_that_have_moved_on() -> None:
 def test_what_was_taken_out_and_put_in_again_reads_the_same() -> None:
     feed = feed_with_a_round(["a", "b", "c", "d"])
     before = read(feed)
-    columns = before.columns(feed.roster.listed(feed.blocks.sums))
+    columns = before.columns(feed.roster.listed(feed.buckets.sums))
 
     entry = feed.ledger.entries["q"]
     feed.take_out(entry)
@@ -44,7 +44,7 @@ def test_what_was_taken_out_and_put_in_again_reads_the_same() -> None:
     assert after.all_rates == before.all_rates
     assert (after.mixing, after.ranks) == (before.mixing, before.ranks)
     assert after.dependence.found == before.dependence.found
-    assert np.array_equal(after.columns(feed.roster.listed(feed.blocks.sums)), columns)
+    assert np.array_equal(after.columns(feed.roster.listed(feed.buckets.sums)), columns)
 
 
 def test_after_a_reset_nothing_is_known_of_how_outcomes_rank_experts() -> None:

@@ -62,7 +62,7 @@ def test_votes_of_unlike_questions_show_in_the_fourth_moment_and_trust_is_depend
     assert f"z = {z[1]:.1f}" in trust_of(unlike, read(unlike)).reasons[0]
 
 
-def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_depend_on_them() -> None:
+def test_the_gap_is_that_of_the_votes_of_all_questions_in_subsamples_that_do_not_depend_on_them() -> None:
     history = events(of_unlike_questions, told=0.0)
     feed = feed_of(folded(log_of(history), stage(vote_rule="half"))[0])
 
@@ -71,15 +71,15 @@ def test_the_gap_is_that_of_the_votes_of_all_questions_in_blocks_that_do_not_dep
         facts = feed.ledger.entries[f"q{number}"].facts()[0]
         moments = vote_moments(votes(facts.forecasts))
         assert moments is not None
-        expected = expected.merge(DependenceSums.contribution(moments, int(facts.moments.block)))
+        expected = expected.merge(DependenceSums.contribution(moments, int(facts.moments.subsample)))
     reading, found = expected.reading(), read(feed).dependence.found
     assert found.gap == pytest.approx(reading.gap, abs=1e-9)
     assert found.z == pytest.approx(reading.z, rel=1e-6)
     of_others = [round_of(f"q{number}", dict.fromkeys(["a", "b", "c", "d"], 0.9)) for number in range(40)]
     other = feed_of(folded(log_of(of_others), stage(vote_rule="half"))[0])
     for number in range(40):
-        blocks = {each.ledger.entries[f"q{number}"].facts()[0].moments.block for each in (feed, other)}
-        assert len(blocks) == 1
+        subsamples = {each.ledger.entries[f"q{number}"].facts()[0].moments.subsample for each in (feed, other)}
+        assert len(subsamples) == 1
 
 
 def test_members_of_a_team_are_one_voter_in_the_moments() -> None:
@@ -107,7 +107,7 @@ def test_peer_losses_of_independent_experts_rank_them_as_outcomes_do() -> None:
 def test_what_is_compared_are_mean_losses_beside_those_present() -> None:
     feed = feed_of(folded(log_of(events(alike, questions=30)), stage(vote_rule="half"))[0])
 
-    rows = [feed.blocks.sums.matrix[EXPERT.at(name), :9] / SCALE for name in ("judged", "judged_peer", "judged_true")]
+    rows = [feed.buckets.sums.matrix[EXPERT.at(name), :9] / SCALE for name in ("judged", "judged_peer", "judged_true")]
     peer, true = np.zeros((2, 9))
     for entry in feed.ledger.entries.values():
         (facts,) = entry.facts()
@@ -134,7 +134,7 @@ def test_ranks_are_read_anew_when_an_outcome_comes_goes_or_its_round_does() -> N
 
     for record in log_of(changes, log):
         feed_stage.step(record, Effects())
-        assert signs_of(feed, read(feed)).ranks == read_ranks(feed.blocks.sums)
+        assert signs_of(feed, read(feed)).ranks == read_ranks(feed.buckets.sums)
 
 
 def test_few_experts_or_questions_rank_nobody_and_the_first_thousand_stand_for_all() -> None:

@@ -19,7 +19,7 @@ def sums_of(yes: BoolArray) -> DependenceSums:
     for k in range(4):
         moments[:, k:] *= ((counts - k) / (n - k))[:, None]
     rows = np.column_stack((np.ones((len(yes), 2)), moments))
-    return DependenceSums(np.stack([rows[block::25].sum(axis=0) for block in range(25)]))
+    return DependenceSums(np.stack([rows[subsample::25].sum(axis=0) for subsample in range(25)]))
 
 
 def skills(rng: np.random.Generator) -> FloatArray:
@@ -49,11 +49,11 @@ def alarms(seed: int, questions: int, world: str, n_feeds: int = FEEDS) -> float
 
 def test_the_rates_of_two_kinds_of_questions_come_back() -> None:
     """Of a mixture of two points as it is: no sampling."""
-    blocks = np.empty((25, 6))
+    subsamples = np.empty((25, 6))
     moments = [0.4 * 0.5**k + 0.6 * 0.1**k for k in range(1, 5)]
-    blocks[:] = [40.0, 40.0, *(40.0 * moment for moment in moments)]
+    subsamples[:] = [40.0, 40.0, *(40.0 * moment for moment in moments)]
 
-    found = class_errors(DependenceSums(blocks), 9.0)
+    found = class_errors(DependenceSums(subsamples), 9.0)
 
     assert found is not None
     assert found.one == pytest.approx(0.5, abs=1e-9)

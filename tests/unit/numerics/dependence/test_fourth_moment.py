@@ -14,7 +14,7 @@ N_RUNS = 20
 
 
 def sums_of(votes: SmallIntArray) -> DependenceSums:
-    """Of many questions at once, 25 blocks of consecutive ones."""
+    """Of many questions at once, 25 subsamples of consecutive ones."""
     n = votes.shape[1]
     yes = (votes > 0).sum(axis=1)
     moments = np.cumprod([(yes - k) / (n - k) for k in range(4)], axis=0).T
@@ -31,7 +31,7 @@ def flagged_share(kind: str, n_experts: int) -> float:
 
 
 def mixture_sums(points: list[tuple[Fraction, Fraction]], questions: int = 1000) -> DependenceSums:
-    """Moments of votes that are yes with one of these probabilities, with these weights, the same in each block."""
+    """Moments of votes that are yes with one of these probabilities, with these weights, the same in each subsample."""
     moments = [float(sum(weight * yes**k for yes, weight in points)) for k in range(1, 5)]
     each = questions / 25
     return DependenceSums(np.tile([each, each, *(each * moment for moment in moments)], (25, 1)))
@@ -59,17 +59,17 @@ def test_a_third_kind_of_question_leaves_a_gap() -> None:
 def test_the_jackknife_leaves_out_each_block_once() -> None:
     sums = sums_of(world("clusters", np.random.default_rng(3), 12))
 
-    def gap(blocks: FloatArray) -> float:
-        m1, m2, m3, m4 = blocks.sum(axis=0)[2:] / blocks.sum(axis=0)[0]
+    def gap(subsamples: FloatArray) -> float:
+        m1, m2, m3, m4 = subsamples.sum(axis=0)[2:] / subsamples.sum(axis=0)[0]
         b = (m3 - m1 * m2) / (m2 - m1**2)
         return float(m4 - b * m3 + (b * m1 - m2) * m2)
 
-    without = [gap(np.delete(sums.blocks, block, axis=0)) for block in range(25)]
+    without = [gap(np.delete(sums.subsamples, subsample, axis=0)) for subsample in range(25)]
     reading = sums.reading()
 
-    assert reading.gap == pytest.approx(gap(sums.blocks))
+    assert reading.gap == pytest.approx(gap(sums.subsamples))
     assert reading.deviation == pytest.approx(math.sqrt(24 / 25 * sum((g - np.mean(without)) ** 2 for g in without)))
-    assert reading.z == pytest.approx(gap(sums.blocks) / (reading.deviation or math.nan))
+    assert reading.z == pytest.approx(gap(sums.subsamples) / (reading.deviation or math.nan))
 
 
 def test_the_deviation_is_that_of_a_simulation() -> None:
@@ -110,9 +110,9 @@ def test_too_little_is_not_judged() -> None:
     none = Dependence(None, None, None, flagged=False, effective_questions=0.0, status="insufficient")
 
     assert DependenceSums().reading() == none
-    one_block = DependenceSums()
-    one_block.blocks[4] = 1000.0, 1000.0, 500.0, 300.0, 200.0, 150.0
-    assert one_block.reading().status == "insufficient"
+    one_subsample = DependenceSums()
+    one_subsample.subsamples[4] = 1000.0, 1000.0, 500.0, 300.0, 200.0, 150.0
+    assert one_subsample.reading().status == "insufficient"
     assert mixture_sums([(Fraction(1, 2), Fraction(1, 2)), (Fraction(1, 4), Fraction(1, 2))], 199).reading().z is None
 
 

@@ -7,8 +7,8 @@ from stream_peer.numerics.arguments import FloatArray
 from stream_peer.numerics.error_rates import (
     MomentSums,
     MomentTerms,
-    block_factors,
-    block_size,
+    bucket_factors,
+    bucket_size,
     forgetting_factor,
 )
 from tests.reference.plain_formulas import discounted
@@ -29,33 +29,33 @@ def test_the_effective_number_of_questions_tends_to_twice_the_memory_less_one() 
 
 
 @pytest.mark.parametrize(("memory", "questions"), [(1, 1), (7, 1), (8, 1), (9, 2), (1000, 125)])
-def test_a_memory_is_eight_blocks(memory: int, questions: int) -> None:
-    assert block_size(memory) == questions
+def test_a_memory_is_eight_buckets(memory: int, questions: int) -> None:
+    assert bucket_size(memory) == questions
 
 
-def test_blocks_are_discounted_by_their_age_in_questions_and_left_out_after_five_memories() -> None:
-    """M = 16, so blocks of two questions; five memories are 80 questions, 40 blocks."""
-    factors = block_factors(np.array([100, 99, 60, 59, 0]), newest=100, memory=16)
+def test_buckets_are_discounted_by_their_age_in_questions_and_left_out_after_five_memories() -> None:
+    """M = 16, so buckets of two questions; five memories are 80 questions, 40 buckets."""
+    factors = bucket_factors(np.array([100, 99, 60, 59, 0]), newest=100, memory=16)
 
     assert factors.tolist() == pytest.approx([1.0, (15 / 16) ** 2, (15 / 16) ** 80, 0.0, 0.0], rel=1e-12)
 
 
-def test_blocks_read_nearly_what_sums_that_forget_hold() -> None:
-    """The newest block is not discounted within: at most one block's worth, an eighth of a memory, is counted new."""
+def test_buckets_read_nearly_what_sums_that_forget_hold() -> None:
+    """The newest bucket is not discounted within: at most one bucket's worth, an eighth of a memory, is counted new."""
     memory, questions = 80, 2000
     rng = np.random.default_rng(4)
     terms = [MomentTerms(*pair) for pair in rng.uniform(0.0, 1.0, (questions, 2)).tolist()]
-    forgetting, size = MomentSums(), block_size(memory)
-    blocks = [MomentSums() for _ in range(questions // size)]
+    forgetting, size = MomentSums(), bucket_size(memory)
+    buckets = [MomentSums() for _ in range(questions // size)]
     for ordinal, term in enumerate(terms):
         one = MomentSums.contribution(term)
         forgetting = discounted(forgetting, forgetting_factor(memory)).merge(one)
-        blocks[ordinal // size] = blocks[ordinal // size].merge(one)
+        buckets[ordinal // size] = buckets[ordinal // size].merge(one)
 
-    factors = block_factors(np.arange(len(blocks)), len(blocks) - 1, memory)
+    factors = bucket_factors(np.arange(len(buckets)), len(buckets) - 1, memory)
     read = MomentSums()
-    for block, factor in zip(blocks, factors.tolist(), strict=True):
-        read = read.merge(discounted(block, factor))
+    for bucket, factor in zip(buckets, factors.tolist(), strict=True):
+        read = read.merge(discounted(bucket, factor))
 
     assert read.weight == pytest.approx(forgetting.weight, rel=1 / 8)
     assert read.pair / read.weight == pytest.approx(forgetting.pair / forgetting.weight, rel=0.02)
@@ -74,8 +74,8 @@ def tracking_errors(errors: FloatArray, seed: int, n_experts: int = 12, step: in
     for memory in (300.0, 1000.0, math.inf):
         factor = forgetting_factor(memory) ** step
         sums, squares = MomentSums(), []
-        for block, rate in zip(np.split(rows, errors.size // step, axis=1), truth, strict=True):
-            sums = discounted(sums, factor).merge(moment_sums(block))
+        for bucket, rate in zip(np.split(rows, errors.size // step, axis=1), truth, strict=True):
+            sums = discounted(sums, factor).merge(moment_sums(bucket))
             squares.append((sums.estimate().zero - rate) ** 2)
         found[memory] = float(np.mean(squares[500 // step :]))
     return found

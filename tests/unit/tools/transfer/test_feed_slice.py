@@ -49,7 +49,7 @@ def assert_same_feed(one: FeedStage, other: FeedStage) -> None:
     """The same experts and sums, but for scored forecasts: where one was published, it stays as it was."""
     feed, twin = one.feeds.feed("f"), other.feeds.feed("f")
     assert feed.roster.stored() == twin.roster.stored()
-    assert without_evaluations(feed.blocks.sums).equals(without_evaluations(twin.blocks.sums))
+    assert without_evaluations(feed.buckets.sums).equals(without_evaluations(twin.buckets.sums))
     assert one.agrees()
 
 

@@ -3,11 +3,11 @@ import pytest
 
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord
-from stream_peer.feeds.blocks import Blocks
+from stream_peer.feeds.buckets import Buckets
 from stream_peer.feeds.columns import FEED, UNIT
 from stream_peer.feeds.sums import BINS
 from stream_peer.numerics.arguments import unchecked
-from stream_peer.numerics.error_rates.forgetting import block_factors
+from stream_peer.numerics.error_rates.forgetting import bucket_factors
 from tests.feed_histories import Changelog, folded, log_of, newest, outcome, round_of, settings, stage
 
 FORECASTS = {"ann": 0.9, "bob": 0.7, "cyd": 0.2, "dan": 0.8}
@@ -21,17 +21,17 @@ def rounds(count: int) -> list[FeedLogRecord]:
 def test_without_memory_all_questions_count_alike() -> None:
     feed_stage, _ = folded(log_of(rounds(40)))
 
-    assert feed_stage.feeds.feed("f").blocks.sums.feed[QUESTIONS] * UNIT == 40
+    assert feed_stage.feeds.feed("f").buckets.sums.feed[QUESTIONS] * UNIT == 40
 
 
-def test_blocks_count_by_their_age_and_not_at_all_beyond_five_memories() -> None:
+def test_buckets_count_by_their_age_and_not_at_all_beyond_five_memories() -> None:
     feed_stage, _ = folded(log_of(rounds(100)), stage(memory=8))
     feed = feed_stage.feeds.feed("f")
 
     ages = np.arange(99, -1, -1)
     expected = np.where(ages <= 40, (7 / 8) ** ages, 0.0).sum()
-    assert feed.blocks.sums.feed[QUESTIONS] * UNIT == pytest.approx(expected, abs=1e-9)
-    assert len(feed.blocks.by_number) <= 42
+    assert feed.buckets.sums.feed[QUESTIONS] * UNIT == pytest.approx(expected, abs=1e-9)
+    assert len(feed.buckets.by_number) <= 42
     assert feed_stage.agrees()
 
 
@@ -52,7 +52,7 @@ def test_memory_survives_restarts_corrections_and_expiry_bit_for_bit(at: int) ->
     again, _ = folded(log[at:], changelog.restored(**options))
 
     assert again.views() == whole.views()
-    assert again.feeds.feed("f").blocks.equals(whole.feeds.feed("f").blocks)
+    assert again.feeds.feed("f").buckets.equals(whole.feeds.feed("f").buckets)
     assert again.agrees()
 
 
@@ -61,12 +61,12 @@ def test_memory_that_is_set_in_mid_stream_is_as_if_it_had_been_there_from_the_st
     feed_stage, effects = folded(log_of([*rounds(30), settings(document)]))
     from_the_start, _ = folded(log_of([*rounds(30), settings(document)]), stage(memory=10))
 
-    assert feed_stage.feeds.feed("f").blocks.equals(from_the_start.feeds.feed("f").blocks)
+    assert feed_stage.feeds.feed("f").buckets.equals(from_the_start.feeds.feed("f").buckets)
     assert newest(effects.outputs, topics.WEIGHTS)["f"]["certificate"] is None
 
 
-def test_blocks_of_zeros_are_as_good_as_none() -> None:
-    one, two = Blocks(10), Blocks(10)
+def test_buckets_of_zeros_are_as_good_as_none() -> None:
+    one, two = Buckets(10), Buckets(10)
     one.reserve(5)
 
     assert one.equals(two)
@@ -75,17 +75,17 @@ def test_blocks_of_zeros_are_as_good_as_none() -> None:
 
 
 @pytest.mark.parametrize("some", [[2], [3, 0, 1, 2]])
-def test_histograms_of_few_or_many_experts_are_the_weighted_sum_of_those_of_the_blocks(some: list[int]) -> None:
+def test_histograms_of_few_or_many_experts_are_the_weighted_sum_of_those_of_the_buckets(some: list[int]) -> None:
     feed_stage, _ = folded(log_of(rounds(60)), stage(memory=20, vote_rule="own-median"))
     feed = feed_stage.feeds.feed("f")
     for number in range(12):  # a few of many
         feed.places([f"newcomer {number}"])
 
-    found = feed.blocks.sums.read_histograms(np.array(some, np.int32))
+    found = feed.buckets.sums.read_histograms(np.array(some, np.int32))
 
     wanted = np.zeros((4, BINS))
-    for number, block in sorted(feed.blocks.by_number.items()):
-        factor = unchecked(block_factors)(np.array([number]), max(feed.blocks.by_number), 20)[0]
-        wanted += factor * block.all_histograms()[:4]
+    for number, bucket in sorted(feed.buckets.by_number.items()):
+        factor = unchecked(bucket_factors)(np.array([number]), max(feed.buckets.by_number), 20)[0]
+        wanted += factor * bucket.all_histograms()[:4]
     assert found.tolist() == np.rint(wanted)[some].tolist()
     assert found.any()

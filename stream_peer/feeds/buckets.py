@@ -1,8 +1,8 @@
-"""The sums of a feed by blocks of questions.
+"""The sums of a feed by buckets of questions.
 
-With ``memory`` older blocks count less when they are read. A question belongs to the block of its ordinal for good, so
-a late correction goes where the question went, and nothing that is stored is ever multiplied. Without ``memory`` there
-is one block.
+With ``memory`` older buckets count less when they are read. A question belongs to the bucket of its ordinal for good,
+so a late correction goes where the question went, and nothing that is stored is ever multiplied. Without ``memory``
+there is one bucket.
 """
 
 from collections.abc import Callable, Sequence
@@ -10,10 +10,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from stream_peer.feeds.columns import BLOCK, EXPERT, FEED, SHADOW, VOTE_RULES
+from stream_peer.feeds.columns import EXPERT, FEED, SHADOW, SUBSAMPLE, VOTE_RULES
 from stream_peer.feeds.sums import BINS, NOTHING, VOTES_SHAPE, Contribution, Sums
 from stream_peer.numerics.arguments import FloatArray, IndexArray, IntArray, unchecked
-from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, block_factors, block_size
+from stream_peer.numerics.error_rates.forgetting import MEMORIES_READ, bucket_factors, bucket_size
 
 _SQUARED_WEIGHTS = [
     *(FEED.at("moment_weight2", rule) for rule in VOTE_RULES),
@@ -23,32 +23,32 @@ _SQUARED_WEIGHTS = [
 _NO_SHADOW: FloatArray = np.zeros(SHADOW.size)
 _FEW = 4
 """An expert of so many is a few: their histograms alone are added up."""
-_SQUARED_VOTES = BLOCK.at("votes_weight2")
+_SQUARED_VOTES = SUBSAMPLE.at("votes_weight2")
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(dict[int, bytes]).decode
 
 
 class _WeightedSum:
-    """The sum of blocks, each times its factor, in floats. Squares of weights are times the square of the factor."""
+    """The sum of buckets, each times its factor, in floats. Squares of weights are times the square of the factor."""
 
     def __init__(self, n_experts: int) -> None:
         self._feed: FloatArray = np.zeros(FEED.size)
         self._votes: FloatArray = np.zeros(VOTES_SHAPE)
         self._matrix: FloatArray = np.zeros((EXPERT.size, n_experts))
         self._shadows: dict[int, FloatArray] = {}
-        self._blocks: list[tuple[Sums, float]] = []
+        self._buckets: list[tuple[Sums, float]] = []
         self._bins: FloatArray | None = None
 
-    def add(self, block: Sums, factor: float) -> None:
-        """Add a block."""
-        self._blocks.append((block, factor))
+    def add(self, bucket: Sums, factor: float) -> None:
+        """Add a bucket."""
+        self._buckets.append((bucket, factor))
         of_feed, of_votes = np.full(len(self._feed), factor), np.full(VOTES_SHAPE[-1], factor)
         of_feed[_SQUARED_WEIGHTS] = of_votes[_SQUARED_VOTES] = factor * factor
-        self._feed += of_feed * np.array(block.feed, np.float64)
-        self._votes += of_votes * block.votes
-        self._matrix += factor * block.matrix[:, : self._matrix.shape[1]]
-        for shadow, columns in block.shadows.items():
+        self._feed += of_feed * np.array(bucket.feed, np.float64)
+        self._votes += of_votes * bucket.votes
+        self._matrix += factor * bucket.matrix[:, : self._matrix.shape[1]]
+        for shadow, columns in bucket.shadows.items():
             total = self._shadows.get(shadow, _NO_SHADOW).copy()
             total += factor * columns
             self._shadows[shadow] = total
@@ -63,12 +63,12 @@ class _WeightedSum:
     def add_bins(self, experts: IndexArray, total: FloatArray) -> None:
         """Add the weighted histograms of some experts, (n, BINS). Those of all are kept once many are asked for."""
         if self._bins is None and _FEW * len(experts) < self._matrix.shape[1]:
-            _add_bins(self._blocks, experts, total)
+            _add_bins(self._buckets, experts, total)
             return
         if self._bins is None:
             everybody = np.arange(self._matrix.shape[1], dtype=np.int32)
             self._bins = np.zeros((len(everybody), BINS))
-            _add_bins(self._blocks, everybody, self._bins)
+            _add_bins(self._buckets, everybody, self._bins)
         total += self._bins.take(experts, axis=0)
 
     def fill(self, sums: Sums) -> None:
@@ -80,7 +80,7 @@ class _WeightedSum:
 
 
 class _ReadSums(Sums):
-    """Sums to be read, of weighted blocks. Histograms are the largest part: they are added up where they are read."""
+    """Sums to be read, of weighted buckets. Histograms are the largest part: they are added up where they are read."""
 
     def __init__(self, older: _WeightedSum, newest: Sums, factor: float) -> None:
         super().__init__()
@@ -90,22 +90,22 @@ class _ReadSums(Sums):
         total.fill(self)
 
     def read_histograms(self, experts: IndexArray) -> IntArray:
-        """Histograms of some experts: those of the blocks are added up for them alone."""
+        """Histograms of some experts: those of the buckets are added up for them alone."""
         total = np.zeros((len(experts), BINS))
         self._older.add_bins(experts, total)
         _add_bins([(self._newest, self._factor)], experts, total)
         return np.rint(total, out=total).astype(np.int64)
 
 
-def _add_bins(blocks: Sequence[tuple[Sums, float]], experts: IndexArray, total: FloatArray) -> None:
-    """Add histograms of blocks, each times its factor. Blocks in which no forecast was counted have none."""
-    for block, factor in blocks:
-        if len(block.histograms):
-            total += factor * block.read_histograms(experts)
+def _add_bins(buckets: Sequence[tuple[Sums, float]], experts: IndexArray, total: FloatArray) -> None:
+    """Add histograms of buckets, each times its factor. Buckets in which no forecast was counted have none."""
+    for bucket, factor in buckets:
+        if len(bucket.histograms):
+            total += factor * bucket.read_histograms(experts)
 
 
-class Blocks:
-    """Sums by blocks of questions.
+class Buckets:
+    """Sums by buckets of questions.
 
     Parameters
     ----------
@@ -122,7 +122,7 @@ class Blocks:
 
     def __init__(self, memory: int | None) -> None:
         self.memory = memory
-        self._size = unchecked(block_size)(memory) if memory else 0
+        self._size = unchecked(bucket_size)(memory) if memory else 0
         self._newest = 0
         self.by_number: dict[int, Sums] = {0: Sums()}
         self._sums: Sums | None = None if memory else self.by_number[0]
@@ -139,12 +139,12 @@ class Blocks:
         self._changed()
 
     def reach(self, ordinal: int) -> None:
-        """Note a question of this ordinal, and drop blocks that are no longer read."""
-        newest = self._block_of(ordinal)
+        """Note a question of this ordinal, and drop buckets that are no longer read."""
+        newest = self._bucket_of(ordinal)
         if newest > self._newest:
             self._newest = newest
-            for block in [block for block in self.by_number if self._is_over(block)]:
-                del self.by_number[block]
+            for bucket in [bucket for bucket in self.by_number if self._is_over(bucket)]:
+                del self.by_number[bucket]
             self._changed()
 
     def add(self, part: Contribution, ordinal: int) -> None:
@@ -162,7 +162,7 @@ class Blocks:
             self.by_number[0].subtract(part)
 
     def evaluations(self, places: IndexArray | None = None) -> list[tuple[int, Contribution]]:
-        """What scored forecasts have added to each block, with the ordinal of a question of the block.
+        """What scored forecasts have added to each bucket, with the ordinal of a question of the bucket.
 
         ``places``: other places of the experts, -1 of those to be left out.
         """
@@ -177,62 +177,62 @@ class Blocks:
         return self._sums
 
     def _fold(self, ordinal: int, operation: Callable[[Sums, Contribution], None], part: Contribution) -> None:
-        block = self._block_of(ordinal)
-        if self._is_over(block):
+        bucket = self._bucket_of(ordinal)
+        if self._is_over(bucket):
             return
-        sums = self.by_number.get(block)
+        sums = self.by_number.get(bucket)
         if sums is None:
-            sums = self.by_number[block] = Sums()
+            sums = self.by_number[bucket] = Sums()
             sums.reserve(self.n_experts)
             self._older = None
         operation(sums, part)
-        self._changed(block)
+        self._changed(bucket)
 
-    def _block_of(self, ordinal: int) -> int:
+    def _bucket_of(self, ordinal: int) -> int:
         return ordinal // self._size if self._size else 0
 
-    def _is_over(self, block: int) -> bool:
-        return (self._newest - block) * self._size > MEMORIES_READ * (self.memory or 0)
+    def _is_over(self, bucket: int) -> bool:
+        return (self._newest - bucket) * self._size > MEMORIES_READ * (self.memory or 0)
 
-    def _changed(self, block: int | None = None) -> None:
-        """A block has changed, or (None) which there are, or their room: what was read is read no more."""
+    def _changed(self, bucket: int | None = None) -> None:
+        """A bucket has changed, or (None) which there are, or their room: what was read is read no more."""
         if not self.memory:
             return
         if self._sums is not None:
             self._sums.version += 1  # readings of it are stale
             self._sums = None
-        if block is None or block != max(self.by_number):
+        if bucket is None or bucket != max(self.by_number):
             self._older = None
 
     def _read(self) -> Sums:
-        """The weighted sum of all blocks. That of all but the newest is kept: it is seldom another block that changes.
+        """The weighted sum of all buckets. That of all but the newest is kept: seldom does another one change.
 
-        Blocks are added in their order, so that the same ones give the same bits.
+        Buckets are added in their order, so that the same ones give the same bits.
         """
         numbers = sorted(self.by_number)
-        factors = unchecked(block_factors)(np.array(numbers, dtype=np.int64), self._newest, self.memory or 1).tolist()
+        factors = unchecked(bucket_factors)(np.array(numbers, dtype=np.int64), self._newest, self.memory or 1).tolist()
         *older, newest = zip((self.by_number[number] for number in numbers), factors, strict=True)
         if self._older is None:
             self._older = _WeightedSum(self.n_experts)
-            for block, factor in older:
-                self._older.add(block, factor)
+            for bucket, factor in older:
+                self._older.add(bucket, factor)
         return _ReadSums(self._older, *newest)
 
     # --- comparing and storing ---
 
-    def copy(self) -> "Blocks":
-        """Blocks of their own with the same values."""
-        twin = Blocks(self.memory)
+    def copy(self) -> "Buckets":
+        """Buckets of their own with the same values."""
+        twin = Buckets(self.memory)
         twin._newest, twin.n_experts = self._newest, self.n_experts
-        twin.by_number = {block: sums.copy() for block, sums in self.by_number.items()}
+        twin.by_number = {bucket: sums.copy() for bucket, sums in self.by_number.items()}
         twin._sums = None if self.memory else twin.by_number[0]
         return twin
 
-    def equals(self, other: "Blocks") -> bool:
-        """Whether all blocks agree, bit for bit; a block of zeros is as good as none."""
+    def equals(self, other: "Buckets") -> bool:
+        """Whether all buckets agree, bit for bit; a bucket of zeros is as good as none."""
         nothing = Sums()
         every = self.by_number.keys() | other.by_number.keys()
-        return all(self.by_number.get(block, nothing).equals(other.by_number.get(block, nothing)) for block in every)
+        return all(self.by_number.get(bucket, nothing).equals(other.by_number.get(bucket, nothing)) for bucket in every)
 
     def is_zero(self) -> bool:
         """Whether nothing has been put in."""
@@ -240,16 +240,16 @@ class Blocks:
 
     def to_bytes(self, n_experts: int) -> bytes:
         """Stored form; empty if nothing has been put in."""
-        full = {block: sums for block, sums in sorted(self.by_number.items()) if not sums.is_zero()}
-        return _encode({block: sums.to_bytes(n_experts) for block, sums in full.items()}) if full else b""
+        full = {bucket: sums for bucket, sums in sorted(self.by_number.items()) if not sums.is_zero()}
+        return _encode({bucket: sums.to_bytes(n_experts) for bucket, sums in full.items()}) if full else b""
 
     @classmethod
-    def from_bytes(cls, data: bytes, n_experts: int, memory: int | None) -> "Blocks":
-        """Blocks of ``to_bytes``, with room for ``n_experts``."""
-        blocks = cls(memory)
-        for block, stored in _decode(data).items() if data else ():
-            blocks.by_number[block] = Sums.from_bytes(stored, n_experts)
+    def from_bytes(cls, data: bytes, n_experts: int, memory: int | None) -> "Buckets":
+        """Buckets of ``to_bytes``, with room for ``n_experts``."""
+        buckets = cls(memory)
+        for bucket, stored in _decode(data).items() if data else ():
+            buckets.by_number[bucket] = Sums.from_bytes(stored, n_experts)
         if not memory:
-            blocks._sums = blocks.by_number[0]
-        blocks.reserve(n_experts)
-        return blocks
+            buckets._sums = buckets.by_number[0]
+        buckets.reserve(n_experts)
+        return buckets
