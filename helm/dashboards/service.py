@@ -34,7 +34,11 @@ def _ready() -> Panel:
     ]
     return number(
         About(
-            "Workers and partitions", "none", says, NONE, alerts=("StreamPeerWorkerDown", "StreamPeerReadinessFlapping")
+            "Workers and partitions",
+            "none",
+            says,
+            NONE,
+            alerts=("StreamPeerWorkerDown", "StreamPeerNotReady", "StreamPeerReadinessFlapping"),
         ),
         *queries,
         width=8,
