@@ -57,6 +57,7 @@ from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Int16, Int32, Schema, String
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
+from aiokafka.structs import OffsetAndMetadata
 from faust.assignor.partition_assignor import PartitionAssignor
 from faust.tables import TableManager
 from faust.tables.recovery import Recovery
@@ -141,6 +142,8 @@ METHODS = {
     (PartitionAssignor, "metadata"): ("self", "topics"),
     (PartitionAssignor, "external_topics_metadata"): ("self",),
     (GroupCoordinator, "_coordination_routine"): ("self",),
+    (GroupCoordinator, "commit_offsets"): ("self", "assignment", "offsets"),
+    (GroupCoordinator, "fetch_committed_offsets"): ("self", "partitions"),
     (GroupCoordinator, "_maybe_leave_group"): ("self",),
     (GroupCoordinator, "close"): ("self",),
     (GroupCoordinator, "_do_heartbeat"): ("self",),
@@ -478,6 +481,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         """Start the client, and end the worker if another process takes its place in the group."""
         await super().on_start()
         coordinator = self._consumer._coordinator  # noqa: SLF001 - nothing of it is public
+        commit_by_ids(coordinator, self._consumer._client)  # noqa: SLF001
         renew_by_heartbeats(coordinator, self.consumer.app.lease)
         if coordinator._group_instance_id is not None:  # noqa: SLF001
             notice_replacement(coordinator, self.consumer.app.listener.failed)
@@ -497,6 +501,27 @@ class ClientThread(driver.AIOKafkaConsumerThread):
             if self._consumer is None or (task is not None and task.cancelling()):
                 raise
             await self._consumer._client.close()  # noqa: SLF001 - what the client left undone
+
+
+def commit_by_ids(coordinator: Any, client: Any) -> None:
+    """Have each commit name its topic by the id that this process met, and leave out those of a former topic.
+
+    A topic that was recreated has the name of the former one: the group's offset alone may be of either.
+    """
+    commit, fetch = coordinator.commit_offsets, coordinator.fetch_committed_offsets
+    ids: dict[str, str] = {}
+
+    async def committed_by_ids(assignment: Any, offsets: Mapping[Any, Any]) -> None:
+        named = {tp: OffsetAndMetadata(each.offset, ids.get(tp.topic, "")) for tp, each in offsets.items()}
+        await commit(assignment, named)
+
+    async def fetched(places: Sequence[Any]) -> dict[Any, Any]:
+        if unknown := {tp.topic for tp in places} - ids.keys():
+            ids.update((await patiently(lambda: cluster_ids(client, unknown))).topics)
+        found = await fetch(places)
+        return {tp: each for tp, each in found.items() if each.metadata in ("", ids.get(tp.topic, each.metadata))}
+
+    coordinator.commit_offsets, coordinator.fetch_committed_offsets = committed_by_ids, fetched
 
 
 _ENDS = max(ConnectionGroup) + 1

@@ -5,9 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from kafka import TopicPartition
 
 from stream_peer.events import topics
 from tests.integration.support.client import KafkaClient
+from tests.integration.support.events import at
 from tests.integration.support.recreated import (
     CONTROLS,
     DAY,
@@ -25,7 +27,7 @@ from tests.integration.support.recreated import (
     told_after,
     untouched_end,
 )
-from tests.integration.support.service import Service
+from tests.integration.support.service import APPLY, Service
 
 pytestmark = [
     pytest.mark.real_kafka,
@@ -112,3 +114,24 @@ def test_recreated_control_events_are_heard(made: Service, untouched: dict[str, 
 
     assert made.weights(FEED)["settings"] != before_settings(made)
     assert known(made) == untouched
+
+
+@pytest.mark.induces("control-events recreated with as many events as were read before, the group's offset kept")
+def test_of_recreated_control_events_the_first_are_heard_though_the_group_had_read_as_many(made: Service) -> None:
+    place = TopicPartition(made.topic(CONTROLS), 0)
+    with made.kafka.consumer(group_id=made.settings.app_id("feed")) as group:
+        committed = group.committed(place, metadata=True)
+        recreate(made, CONTROLS)
+        group.assign([place])
+        group.commit({place: committed})  # as a worker does that has not noticed yet
+    members = [f"e{number}" for number in range(committed.offset)]
+    event = {"type": "expert", "feed": FEED, "team": "lab", "at": at(2 * DAY)}
+    made.send([{**event, "expert_id": name} for name in members], CONTROLS)
+
+    goes_on(made, "keep")
+    made.run(*APPLY)  # an event that every partition hears: the choice is not asked for any more
+    told_after(made)
+
+    teams = {expert["id"]: expert["team"] for expert in made.weights(FEED)["experts"]}
+    assert [name for name, team in teams.items() if team == "lab"] == members != []
+    assert made.committed("feed", CONTROLS) == {0: committed.offset + 1}
