@@ -98,7 +98,7 @@ def rank_agreement(one: FloatArray, other: FloatArray) -> RankAgreement | None:
 
 def _ranks(scores: FloatArray) -> FloatArray:
     """From 0 on; equal scores share the mean of theirs."""
-    _, place, counts = np.unique(scores, return_inverse=True, return_counts=True)
-    last = np.cumsum(counts)
-    ranks: FloatArray = (last - 0.5 * (counts + 1))[place]
-    return ranks
+    ordered = np.sort(scores)
+    first, after = ordered.searchsorted(scores, "left"), ordered.searchsorted(scores, "right")
+    ranks: FloatArray = np.add(first, after, dtype=np.float64)
+    return 0.5 * (ranks - 1.0)
