@@ -24,6 +24,13 @@ class NewRecord(NamedTuple):
     headers: Headers = ()
 
 
+class Commit(NamedTuple):
+    """A group's offset, and the id of the topic that it is of."""
+
+    offset: int
+    topic_id: str
+
+
 class Log:
     """One partition.
 
@@ -151,8 +158,9 @@ class Broker:
         self.loop, self.random, self.rates = loop, loop.random, rates
         self.partitions = partitions
         self.logs = {TopicPartition(name, n): Log() for name, count in partitions.items() for n in range(count)}
+        self.topic_ids = {name: f"{number:08x}" + 24 * "0" for number, name in enumerate(partitions, 1)}
         self.groups: dict[str, Group] = {}
-        self.committed: dict[tuple[str, TopicPartition], int] = {}
+        self.committed: dict[tuple[str, TopicPartition], Commit] = {}
         self.timeline: list[str] = []
         self.cut_off: dict[str, float] = {}
         self._producers = 0

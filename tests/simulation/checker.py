@@ -5,6 +5,7 @@ Nothing of the driver, the ownership or the changelog's writer is used here. ``W
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Set
+from typing import TypeVar
 
 import msgspec
 
@@ -14,12 +15,15 @@ from stream_peer.events.feed_log import read_feed_log
 from stream_peer.feeds.outputs import newest_outputs
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.recreated import topic_generation
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.driver import fold_and_publish, pump
-from stream_peer.log.stage import Effects, LogRecord, Output
+from stream_peer.log.stage import Effects, LogRecord, Output, Stage
 from stream_peer.questions.stage import QuestionStage
 from tests.simulation.deployment import Deployment
 from tests.simulation.plan import CHANGELOGS, SMALL
+
+_Stage = TypeVar("_Stage", bound=Stage)
 
 
 class _Revision(msgspec.Struct):
@@ -38,8 +42,9 @@ def problems(deployment: Deployment) -> Iterator[str]:
     published, refused, questions = _published(deployment), Effects(), list[QuestionStage]()
     for partition in range(deployment.plan.partitions):
         yield from _of_question_stage(deployment, partition, refused, questions)
+    control = _begun(deployment, topics.CONTROL_EVENTS, deployment.control_stage(0))
     for record in _log(deployment, topics.CONTROL_EVENTS, 0):
-        deployment.control_stage(0).step(record, refused)
+        control.step(record, refused)
     saids = []
     for partition in range(deployment.plan.feed_log_partitions):
         log = _log(deployment, topics.FEED_LOG, partition)
@@ -55,6 +60,12 @@ def problems(deployment: Deployment) -> Iterator[str]:
 
 def _log(deployment: Deployment, topic: str, partition: int) -> Sequence[LogRecord]:
     return deployment.broker.logs[TopicPartition(topic, partition)].archive
+
+
+def _begun(deployment: Deployment, topic: str, stage: _Stage) -> _Stage:
+    """A stage at the start of a topic, by whose id its sources tell it from a former one."""
+    stage.begin_topic(topic_generation(deployment.broker.topic_ids[topic]), 0, keep=True)
+    return stage
 
 
 def _of_deletions(deployment: Deployment, stage: FeedStage, questions: Sequence[QuestionStage]) -> Iterator[str]:
@@ -83,7 +94,7 @@ def _of_question_stage(
     whole = _log(deployment, topics.FORECAST_EVENTS, partition)
     gone = deployment.lost.get(TopicPartition(topics.FORECAST_EVENTS, partition), range(0))
     log = [record for record in whole if record.offset not in gone] if gone else whole
-    effects, stage = Effects(), deployment.question_stage(partition)
+    effects, stage = Effects(), _begun(deployment, topics.FORECAST_EVENTS, deployment.question_stage(partition))
     for record in log:
         stage.step(record, effects)
     questions.append(stage)
@@ -113,7 +124,7 @@ def _to_feed_log(effects: Effects) -> list[bytes | None]:
 
 def _folded_before(deployment: Deployment, partition: int, log: Sequence[LogRecord], gone: range) -> Effects:
     """What records caused that were folded perhaps, and lost before durable state covered them."""
-    effects, stage = Effects(), deployment.question_stage(partition)
+    effects, stage = Effects(), _begun(deployment, topics.FORECAST_EVENTS, deployment.question_stage(partition))
     for record in log if gone else ():
         stage.step(record, effects)
     return effects

@@ -312,7 +312,9 @@ class Deployment:
     def _note_ends(self) -> None:
         """Remember where logs end, and up to where inputs are durable: what is old may be removed."""
         ends = {tp: log.high for tp, log in self.broker.logs.items() if tp.topic in CHANGELOGS.values()}
-        ends |= {tp: offset for (_, tp), offset in self.broker.committed.items() if tp.topic == topics.FORECAST_EVENTS}
+        ends |= {
+            tp: commit.offset for (_, tp), commit in self.broker.committed.items() if tp.topic == topics.FORECAST_EVENTS
+        }
         self._ends.append((self.loop.now, ends))
         for worker in self.workers.values():
             for app in worker.apps:

@@ -26,6 +26,7 @@ from tests.simulation.broker import (
     SESSION_SECONDS,
     Beat,
     Broker,
+    Commit,
     Group,
     NewRecord,
 )
@@ -99,10 +100,10 @@ class Sender:
         return self._broker.partitions[topic]
 
     async def ids(self, names: Iterable[str]) -> Ids:
-        return Ids("", {})
+        return Ids("", {name: self._broker.topic_ids[name] for name in names})
 
     async def asked(self, names: Iterable[str]) -> Ids | None:
-        return Ids("", {})
+        return await self.ids(names)
 
     async def _write(self, tp: TopicPartition, rows: Sequence[Writing], tenure: "Tenure | None") -> list[Appended]:
         # A task of its own: it goes on if the caller is cancelled, as a client that batches would.
@@ -244,8 +245,8 @@ class Consumer:
         found = {}
         for tp in tps:
             log = self._broker.logs[tp]
-            committed = self._broker.committed.get((self._group.name, tp))
-            found[tp] = LogBounds(log.begin, LogEnd(log.high, log.stable), committed)
+            commit = self._broker.committed.get((self._group.name, tp), ())
+            found[tp] = LogBounds(log.begin, LogEnd(log.high, log.stable), *commit)
         return found
 
     def accept(self, delivery: Any) -> None:
@@ -282,7 +283,7 @@ class Consumer:
 
     def _committed(self, tp: TopicPartition, offset: int, generation: int) -> None:
         if generation == self._group.generation:
-            self._broker.committed[self._group.name, tp] = offset
+            self._broker.committed[self._group.name, tp] = Commit(offset, self._broker.topic_ids[tp.topic])
 
     # --- what the monitor asks: it is a `GroupMember`, and its own position ---
 

@@ -32,6 +32,7 @@ from collections.abc import (
 )
 from itertools import chain
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 import faust
@@ -448,7 +449,12 @@ def _shared(coordinator: Any) -> SharedInstanceError:
 
 
 class ClientThread(driver.AIOKafkaConsumerThread):
-    """The thread, which always comes to its end. Its client reads committed records only."""
+    """The thread, which always comes to its end. Its client reads committed records only.
+
+    ``committed_of``: the ids of the topics that the group's offsets name, as far as they were asked for.
+    """
+
+    committed_of: Mapping[Any, str] = MappingProxyType({})
 
     def _create_worker_consumer(self, transport: Any) -> Any:
         """Make the client. Faust reads committed records only if it also writes in transactions, which we do not."""
@@ -481,7 +487,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         """Start the client, and end the worker if another process takes its place in the group."""
         await super().on_start()
         coordinator = self._consumer._coordinator  # noqa: SLF001 - nothing of it is public
-        commit_by_ids(coordinator, self._consumer._client)  # noqa: SLF001
+        self.committed_of = name_topics(coordinator, self._consumer._client)  # noqa: SLF001
         renew_by_heartbeats(coordinator, self.consumer.app.lease)
         if coordinator._group_instance_id is not None:  # noqa: SLF001
             notice_replacement(coordinator, self.consumer.app.listener.failed)
@@ -503,25 +509,28 @@ class ClientThread(driver.AIOKafkaConsumerThread):
             await self._consumer._client.close()  # noqa: SLF001 - what the client left undone
 
 
-def commit_by_ids(coordinator: Any, client: Any) -> None:
-    """Have each commit name its topic by the id that this process met, and leave out those of a former topic.
+def name_topics(coordinator: Any, client: Any) -> Mapping[Any, str]:
+    """Have each commit name its topic by the id that this process met; what is returned tells whose those found are.
 
     A topic that was recreated has the name of the former one: the group's offset alone may be of either.
     """
     commit, fetch = coordinator.commit_offsets, coordinator.fetch_committed_offsets
     ids: dict[str, str] = {}
+    found_of: dict[Any, str] = {}
 
-    async def committed_by_ids(assignment: Any, offsets: Mapping[Any, Any]) -> None:
+    async def commits(assignment: Any, offsets: Mapping[Any, Any]) -> None:
         named = {tp: OffsetAndMetadata(each.offset, ids.get(tp.topic, "")) for tp, each in offsets.items()}
         await commit(assignment, named)
 
-    async def fetched(places: Sequence[Any]) -> dict[Any, Any]:
+    async def fetches(places: Sequence[Any]) -> Mapping[Any, Any]:
         if unknown := {tp.topic for tp in places} - ids.keys():
             ids.update((await patiently(lambda: cluster_ids(client, unknown))).topics)
-        found = await fetch(places)
-        return {tp: each for tp, each in found.items() if each.metadata in ("", ids.get(tp.topic, each.metadata))}
+        found: Mapping[Any, Any] = await fetch(places)
+        found_of.update({tp: each.metadata for tp, each in found.items()})
+        return found
 
-    coordinator.commit_offsets, coordinator.fetch_committed_offsets = committed_by_ids, fetched
+    coordinator.commit_offsets, coordinator.fetch_committed_offsets = commits, fetches
+    return found_of
 
 
 _ENDS = max(ConnectionGroup) + 1
@@ -892,8 +901,7 @@ class BatchConsumer(driver.Consumer):
             self.app.listener.failed(error)
             return
         for tp, (want, covered) in places.items():
-            if covered is not None:
-                self._align_group(tp, covered, want)
+            self._align_group(tp, want if covered is None else covered, want)
         self._proof.clear()
         await self._seek_all({tp: place.want for tp, place in places.items()})
 
@@ -917,8 +925,11 @@ class BatchConsumer(driver.Consumer):
         """Where logs begin and end, and what the group has committed."""
         ends = await patiently(lambda: self.log_ends(*tps))
         firsts = await self.earliest_offsets(*tps)
-        committed = self._committed_offset
-        return {TopicPartition(*tp): LogBounds(firsts[tp], end, committed.get(TP(*tp))) for tp, end in ends.items()}
+        committed, of = self._committed_offset, self._thread.committed_of
+        return {
+            TopicPartition(*tp): LogBounds(firsts[tp], end, committed.get(TP(*tp)), of.get(tp, ""))
+            for tp, end in ends.items()
+        }
 
     async def _seek_all(self, places: Mapping[Any, int]) -> None:
         if places:

@@ -30,6 +30,7 @@ from stream_peer.kafka.worker.recreated import (
     decide,
     examine,
     examine_sources,
+    is_former,
     topic_generation,
 )
 from stream_peer.kafka.worker.state_writer import StateWriter
@@ -114,11 +115,15 @@ class StagePartitions:
         """One partition of the input, with the place where it begins without a state.
 
         That place is never left open: batches that came before recovery ended were dropped. A stage without state
-        begins at the group's offset. What is committed later is new, wherever it stands.
+        begins at the group's offset, unless that is of a former topic of this name. What is committed later is new,
+        wherever it stands.
         """
-        first, end, committed = bounds
+        first, end, committed, committed_of = bounds
         if self.input.changelog is None:
-            begin = first if committed is None or committed > end.high else committed
+            if committed is None or committed > end.high or is_former(committed_of, topic_id):
+                begin = first
+            else:
+                begin = committed
         else:
             begin = end.stable if self.input.begins_at_end else 0
         return InputLog(topic_id, first, end.high, committed, begin, end.stable)

@@ -89,12 +89,14 @@ class Delivery(Protocol):
 class LogBounds(NamedTuple):
     """One partition of an input as the broker describes it.
 
-    ``first``: the first offset that is still there; ``committed``: the group's offset, None if it has none.
+    ``first``: the first offset that is still there; ``committed``: the group's offset, None if it has none;
+    ``committed_of``: the id of the topic that it was committed of, empty if it names none.
     """
 
     first: int
     end: LogEnd
     committed: int | None = None
+    committed_of: str = ""
 
 
 class BatchSource(Protocol):

@@ -59,6 +59,11 @@ def topic_generation(topic_id: str) -> int:
     return int(topic_id.replace("-", ""), 16) >> _ID_BITS_LEFT_OUT if topic_id else 0
 
 
+def is_former(topic_id: str, present: str) -> bool:
+    """Whether an id is that of a former topic of the same name; an empty one tells nothing."""
+    return "" not in (topic_id, present) and topic_id != present
+
+
 class Recreation(NamedTuple):
     """A topic that was recreated, and what shows it.
 
@@ -80,7 +85,7 @@ def examine(tp: TopicPartition, changelog: str, known: "Known", found: InputLog)
             return None
         read = f"{tp.topic}-{tp.partition} up to offset {found.committed - 1}"
         return Recreation(changelog, tp.partition, f"holds no state, though its group has read {read}", True)  # noqa: FBT003
-    if origin.topic_id and found.topic_id and origin.topic_id != found.topic_id:
+    if is_former(origin.topic_id, found.topic_id):
         evidence = f"has the id {found.topic_id}, and the state was folded from {origin.topic_id}"
         return Recreation(tp.topic, tp.partition, f"{evidence}, up to offset {recovered.applied}")
     if recovered.applied + 1 > found.end:

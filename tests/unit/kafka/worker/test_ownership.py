@@ -204,6 +204,7 @@ class SeekingConsumer(BatchConsumer):
 
     def __init__(self, world: World) -> None:  # without Faust's
         self.app = SimpleNamespace(listener=world.ownership, group="questions")
+        self._thread: Any = SimpleNamespace(committed_of={})
         self._proof = OrderProof(now)
         self._committed_offset: Any = defaultdict(lambda: None)
         self._read_offset: Any = {}
@@ -360,14 +361,16 @@ def test_the_groups_offset_is_moved_to_where_the_state_is_and_not_back_to_where_
 
 async def test_a_stage_without_state_begins_at_the_groups_offset_or_the_start_of_its_log(world: World) -> None:
     consumer = SeekingConsumer(world)
-    fresh, known, anew = (TopicPartition("control-events", partition) for partition in range(3))
-    consumer._committed_offset.update({known: 95, anew: 101})
+    tps = fresh, known, shorter, named, former = [TopicPartition("control-events", partition) for partition in range(5)]
+    consumer._committed_offset.update({known: 95, shorter: 101, named: 95, former: 95})
+    consumer._thread.committed_of.update({known: "", shorter: "present", named: "present", former: "former"})
 
-    bounds = await consumer.bounds([fresh, known, anew])
+    bounds = await consumer.bounds(tps)
     control = world.ownership.stages["control-events"]
 
-    begins = {tp.partition: control.input_log("", found).begin for tp, found in bounds.items()}
-    assert begins == {0: 7, 1: 95, 2: 7}
+    begins = {tp: control.input_log("present", found).begin for tp, found in bounds.items()}
+    assert begins == {fresh: 7, known: 95, shorter: 7, named: 95, former: 7}
+    assert control.input_log("", bounds[former]).begin == 95  # a broker without ids of topics
 
 
 async def test_the_latest_start_is_before_an_open_transaction_since_what_it_commits_is_new(world: World) -> None:
