@@ -33,6 +33,7 @@ class LazyCommand(NamedTuple):
 COMMANDS: Mapping[str, LazyCommand] = {
     "demo": LazyCommand("demo", "demo_command", "The whole service on this machine, on real forecasts."),
     "worker": LazyCommand("worker", "worker_command", "Run a worker: forecasts in, weights out."),
+    "gateway": LazyCommand("gateway", "gateway_command", "Take events by HTTP, for platforms without a Kafka client."),
     "health": LazyCommand("health", "health_command", "Ask the worker on this machine whether it is ready."),
     "topics": LazyCommand("topics", "topics_group", "Plan, make and check the topics on the brokers."),
     "settings": LazyCommand("settings", "settings_group", "Show, check and apply settings."),

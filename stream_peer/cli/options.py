@@ -1,8 +1,10 @@
 """Flags that several commands have: those of the settings, and those of commands that fold files as a replay does."""
 
+import errno
 import math
 import os
 import shlex
+import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from functools import wraps
@@ -13,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import click
 from msgspec.structs import replace
 
-from stream_peer.errors import NothingUsableError
+from stream_peer.errors import NothingUsableError, SettingFault, SettingsError
 from stream_peer.events.incoming import is_feed_name
 from stream_peer.kafka.client.waiting import tell_of_waiting
 from stream_peer.settings.process import Leaf, Loaded, Settings, flag_of, leaves, load, read_secret
@@ -103,6 +105,20 @@ def settings_options(
         return _config_option(decorated)
 
     return decorate
+
+
+def bound_address(loaded: Loaded) -> socket.socket:
+    """The HTTP server's address, bound: a typo shows before the group is joined, and the port is known to it."""
+    from stream_peer.serve.http import bind
+
+    http = loaded.settings.http
+    try:
+        return bind(http)
+    except OSError as error:
+        elsewhere = (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL
+        path = "http.host" if elsewhere else "http.port"
+        message = f"cannot listen on {http.host}:{http.port} ({error.strerror})"
+        raise SettingsError([SettingFault(path, loaded.origins[path], message)]) from None
 
 
 def in_a_directory(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:

@@ -1,6 +1,5 @@
 """``stream-peer worker``: settings, logs, metrics, health and the apps, introduced to each other."""
 
-import errno
 import os
 import signal
 import socket
@@ -15,13 +14,11 @@ import structlog
 from msgspec.structs import replace
 
 from stream_peer import __version__
-from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.errors import SettingFault, SettingsError, StreamPeerError
+from stream_peer.cli.options import Invocation, bound_address, settings_options
+from stream_peer.errors import StreamPeerError
 from stream_peer.kafka.worker.process import FAULT_VARIABLE, fault_from
 from stream_peer.settings.feed.document import document_hash
 from stream_peer.settings.process import (
-    Http,
-    Loaded,
     Secret,
     Settings,
     read_producers,
@@ -68,7 +65,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     settings = invocation.settings
     fault = fault_from(os.environ)
     keys = Keys(read_secret(settings), required_signing_keys(settings), read_producers(settings))
-    with _stops_cleanly(), _bound(settings.http, invocation.loaded) as bound, EarlyProbes(bound) as early:
+    with _stops_cleanly(), bound_address(invocation.loaded) as bound, EarlyProbes(bound) as early:
         logs.configure(settings.log, secrets=(*settings.secrets(), *_as_secrets(keys.signing)))
         watch = TopicsWatch(_topics_check(invocation), _check_brokers(invocation))
         if settings.broker == "kafka":
@@ -137,19 +134,6 @@ def explain_tool(settings: Settings, secret: bytes) -> "ExplainTool":
 
     package = str(Path(__file__).parents[2])
     return ExplainTool((sys.executable, "-P", "-c", _EXPLAINS, package), settings, secret)
-
-
-def _bound(http: Http, loaded: Loaded) -> socket.socket:
-    """The HTTP server's address, bound: a typo shows before the group is joined, and the port is known to it."""
-    from stream_peer.serve.http import bind
-
-    try:
-        return bind(http)
-    except OSError as error:
-        elsewhere = (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL
-        path = "http.host" if elsewhere else "http.port"
-        message = f"cannot listen on {http.host}:{http.port} ({error.strerror})"
-        raise SettingsError([SettingFault(path, loaded.origins[path], message)]) from None
 
 
 def _advertised(settings: Settings, bound: socket.socket) -> Settings:

@@ -80,6 +80,9 @@ class Producers:
     def __len__(self) -> int:
         return len(self._producers)
 
+    def __contains__(self, name: object) -> bool:
+        return name in self._producers
+
     def header(self, name: str, topic: str, record_key: bytes, value: bytes) -> tuple[str, bytes] | None:
         """The header by which a producer signs a record, with its first key; None if there is no such producer."""
         producer = self._producers.get(name)
@@ -120,8 +123,30 @@ class Producers:
             As ``producer-unknown`` if it is not proven who produced the record, or as ``producer-forbidden`` if that
             producer may not say this.
         """
-        producer = self._proven(record, topic)
-        feeds = tuple(feeds)
+        self._check(self._proven(record, topic), event, tuple(feeds), ids, moves=moves)
+
+    def check_named(self, name: str, event: SignedEvent) -> None:
+        """Check that a producer may send an event that it has not signed yet, and whose question nobody knows here.
+
+        Raises
+        ------
+        RejectedEvent
+            As ``producer-unknown`` if there is no such producer, or as ``producer-forbidden`` if it may not say this.
+        """
+        producer = self._producers.get(name)
+        if producer is None:
+            raise _unknown(f"producers_file names no producer {name[:100]!r}")
+        self._check(producer, event, () if event.feed is None else (event.feed,), lambda expert_id: (expert_id,))
+
+    def _check(
+        self,
+        producer: Producer | None,
+        event: SignedEvent,
+        feeds: tuple[str, ...],
+        ids: Callable[[str], Iterable[str]],
+        *,
+        moves: bool = False,
+    ) -> None:
         if moves:
             may_ask = producer is not None and producer.may_ask
             self._check_right(producer, "move questions to another feed", feeds, has_right=may_ask)

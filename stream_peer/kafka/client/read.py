@@ -14,7 +14,7 @@ from kafka import errors as kafka
 from kafka.record import memory_records
 from kafka.record.default_records import DefaultRecordBatch
 
-from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, StreamPeerError, TopicsError
 from stream_peer.kafka.client.preflight import preflight
 from stream_peer.kafka.client.security import ISOLATION, client_options
 from stream_peer.settings.process import Settings
@@ -133,13 +133,18 @@ class kafka_errors:  # noqa: N801 - a context manager that reads like a function
         return
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: object) -> None:
+        if (ours := self.of(error)) is not None:
+            raise ours from None
+
+    def of(self, error: BaseException | None) -> StreamPeerError | None:
+        """Our error for one of kafka-python's; None for any other."""
         if isinstance(error, kafka.TopicAuthorizationFailedError):
             topics = error.args[0] if error.args else "the topic"
             msg = f"No right to read or write {topics}; `stream-peer topics plan --offline` lists the rights needed."
-            raise NotAuthorisedError(msg) from None
+            return NotAuthorisedError(msg)
         if isinstance(error, kafka.KafkaError):
-            msg = f"The brokers at {self._settings.bootstrap} do not answer any more: {error}."
-            raise BrokerUnavailableError(msg) from None
+            return BrokerUnavailableError(f"The brokers at {self._settings.bootstrap} do not answer any more: {error}.")
+        return None
 
 
 def partitions_of(consumer: Any, topic: str) -> list[TopicPartition]:

@@ -2,6 +2,7 @@
 
 import logging
 import ssl
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import structlog
 from kafka.net.sasl.oauth import AbstractTokenProvider
 
 from stream_peer.errors import SettingFault, SettingsError
-from stream_peer.settings.process import Secret, Security, Settings
+from stream_peer.settings.process import Gateway, Secret, Security, Settings
 
 log = structlog.get_logger(__name__)
 
@@ -38,8 +39,8 @@ def client_options(settings: Settings) -> dict[str, Any]:
     return options
 
 
-class _RenewedContext(ssl.SSLContext):
-    """Each connection begins with the files as they are: certificates are replaced while a worker runs.
+class RenewedContext(ssl.SSLContext):
+    """Each connection begins with the files as they are: certificates are replaced while a process runs.
 
     Raises
     ------
@@ -47,13 +48,14 @@ class _RenewedContext(ssl.SSLContext):
         If the files cannot be loaded at the start. Later, connections begin with those that could be.
     """
 
-    def __init__(self, _protocol: int, security: Security) -> None:
-        self._security = security
-        self._versions = _versions(security)
-        self._loaded = _loaded(security)
+    def __init__(self, _protocol: int, files: Sequence[Path | None], load: Callable[[], ssl.SSLContext]) -> None:
+        self._files = [file for file in files if file is not None]
+        self._load = load
+        self._versions = _versions(self._files)
+        self._loaded = load()
 
     def wrap_bio(self, *arguments: Any, **options: Any) -> ssl.SSLObject:
-        """Begin a connection of aiokafka."""
+        """Begin a connection of asyncio."""
         return self._newest().wrap_bio(*arguments, **options)
 
     def wrap_socket(self, *arguments: Any, **options: Any) -> ssl.SSLSocket:
@@ -61,24 +63,20 @@ class _RenewedContext(ssl.SSLContext):
         return self._newest().wrap_socket(*arguments, **options)
 
     def _newest(self) -> ssl.SSLContext:
-        if (versions := _versions(self._security)) != self._versions:
+        if (versions := _versions(self._files)) != self._versions:
             self._versions = versions
             try:
-                self._loaded = _loaded(self._security)
+                self._loaded = self._load()
             except SettingsError as error:
                 log.warning("certificates_not_renewed", reason=str(error))
             else:
-                log.info("certificates_renewed", files=[str(file) for file in _files(self._security)])
+                log.info("certificates_renewed", files=[str(file) for file in self._files])
         return self._loaded
 
 
-def _files(security: Security) -> list[Path]:
-    return [file for file in (security.ca_file, security.cert_file, security.key_file) if file is not None]
-
-
-def _versions(security: Security) -> list[tuple[int, ...]]:
+def _versions(files: Sequence[Path]) -> list[tuple[int, ...]]:
     """What changes when a file is replaced; a file that is not there has none."""
-    found = [file.stat() for file in _files(security) if file.exists()]
+    found = [file.stat() for file in files if file.exists()]
     return [(each.st_dev, each.st_ino, each.st_size, each.st_mtime_ns) for each in found]
 
 
@@ -92,20 +90,50 @@ def ssl_context(security: Security) -> ssl.SSLContext | None:
     """
     if security.protocol not in ("ssl", "sasl_ssl"):
         return None
-    return _RenewedContext(ssl.PROTOCOL_TLS_CLIENT, security)
+    files = security.ca_file, security.cert_file, security.key_file
+    return RenewedContext(ssl.PROTOCOL_TLS_CLIENT, files, lambda: _loaded(security))
+
+
+def server_context(gateway: Gateway) -> ssl.SSLContext | None:
+    """How the gateway speaks TLS: with its certificate, and to clients with or without one; None: it does not.
+
+    Raises
+    ------
+    SettingsError
+        If a certificate, key or authority cannot be loaded.
+    """
+    if gateway.cert_file is None:
+        return None
+    files = gateway.cert_file, gateway.key_file, gateway.client_ca_file
+    return RenewedContext(ssl.PROTOCOL_TLS_SERVER, files, lambda: _loaded_server(gateway))
+
+
+def _loaded_server(gateway: Gateway) -> ssl.SSLContext:
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    try:
+        context.load_cert_chain(str(gateway.cert_file), gateway.key_file)
+    except (ssl.SSLError, OSError) as error:
+        raise _unusable("gateway.cert_file", gateway.cert_file, error) from None
+    if gateway.client_ca_file is not None:
+        try:
+            context.load_verify_locations(gateway.client_ca_file)
+        except (ssl.SSLError, OSError) as error:
+            raise _unusable("gateway.client_ca_file", gateway.client_ca_file, error) from None
+        context.verify_mode = ssl.CERT_OPTIONAL  # probes have none, and others may have a token
+    return context
 
 
 def _loaded(security: Security) -> ssl.SSLContext:
     try:
         context = ssl.create_default_context(cafile=security.ca_file)
     except (ssl.SSLError, OSError) as error:
-        raise _unusable("ca_file", security.ca_file, error) from None
+        raise _unusable("security.ca_file", security.ca_file, error) from None
     if security.cert_file is None:
         return context
     try:
         context.load_cert_chain(security.cert_file, security.key_file)
     except (ssl.SSLError, OSError) as error:
-        raise _unusable("cert_file", security.cert_file, error) from None
+        raise _unusable("security.cert_file", security.cert_file, error) from None
     return context
 
 
@@ -147,7 +175,7 @@ def token_file(security: Security) -> Path | None:
 
 def _unusable(name: str, file: Path | None, error: ssl.SSLError | OSError) -> SettingsError:
     reason = getattr(error, "reason", None) or getattr(error, "strerror", None) or "no PEM that can be used"
-    return SettingsError([SettingFault(f"security.{name}", str(file), f"cannot be loaded ({reason})")])
+    return SettingsError([SettingFault(name, str(file), f"cannot be loaded ({reason})")])
 
 
 def read_token(file: Path) -> str:

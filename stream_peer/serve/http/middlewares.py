@@ -3,10 +3,10 @@
 import asyncio
 import codecs
 import errno
-import hmac
+import hashlib
 import re
 import stat
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -32,34 +32,51 @@ class TokenFile:
     Parameters
     ----------
     path : Path
+    with_names : bool
+        Whether each line is ``NAME TOKEN``: whose token it is. Other lines let nobody.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, with_names: bool = False) -> None:
         self._path = path
+        self._with_names = with_names
         self._seen: object = None
-        self._tokens: list[bytes] = []
+        self._names: dict[bytes, str] = {}
 
     def admits(self, authorization: str | None) -> bool:
-        """Whether it bears one of the tokens; how long that takes says nothing of how near it came."""
+        """Whether it bears one of the tokens."""
+        return self.name_of(authorization) is not None
+
+    def name_of(self, authorization: str | None) -> str | None:
+        """Whose token it bears, by the name in the file ("" if there are none); None: it is in no line.
+
+        Tokens are found by their digest, so how long that takes says nothing of how near one came.
+        """
         self._read()
         if authorization is None or authorization[: len(_SCHEME)].lower() != _SCHEME:
-            return False
+            return None
         given = authorization[len(_SCHEME) :].strip().encode(errors="surrogateescape")
-        return sum(hmac.compare_digest(given, token) for token in self._tokens) > 0  # all are compared, always
+        return self._names.get(hashlib.sha256(given).digest())
 
     def _read(self) -> None:
         try:
             seen: object = _state_of(self._path)
             if seen != self._seen:
                 content = self._path.read_bytes().removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
-                self._tokens = [line.strip() for line in content.splitlines() if line.strip()]
+                self._names = dict(self._lines(content))
                 self._seen = seen
-                if not self._tokens:
+                if not self._names:
                     log.warning("http_token_missing", file=str(self._path), reason="it holds no token: nobody may ask")
         except OSError as error:
-            if self._tokens or self._seen is None:
+            if self._names or self._seen is None:
                 log.warning("http_token_missing", file=str(self._path), reason=error.strerror)
-            self._tokens, self._seen = [], error.errno
+            self._names, self._seen = {}, error.errno
+
+    def _lines(self, content: bytes) -> Iterator[tuple[bytes, str]]:
+        """The digest of each token, and whose it is."""
+        for line in filter(None, map(bytes.strip, content.splitlines())):
+            name, token = (b"", line) if not self._with_names else (*line.split(maxsplit=1), b"")[:2]
+            if token:
+                yield hashlib.sha256(token).digest(), name.decode(errors="replace")
 
 
 def _state_of(path: Path) -> tuple[int, int, int]:
@@ -110,7 +127,7 @@ def of_http_exception(error: web.HTTPException, url: URL) -> web.Response:
     allowed = {"Allow": error.headers["Allow"]} if "Allow" in error.headers else {}
     details = {
         404: f"there is nothing at {url.path[:300]!r}; /openapi.json says what there is{_with_slashes(url.raw_path)}",
-        405: "GET and HEAD are answered, and nothing is changed by HTTP",
+        405: f"{allowed.get('Allow', 'nothing')} is answered here",
         417: "no request takes a body",
     }
     return problem(error.status, details.get(error.status, error.reason), headers=allowed)

@@ -134,12 +134,28 @@ def problem(
 
 
 class ProblemError(Exception):
-    """A request cannot be answered: raised where that is found; the server answers the client with it."""
+    """A request cannot be answered: raised where that is found; the server answers the client with it.
 
-    def __init__(self, status: int, detail: str, title: str | None = None, retry: int | None = None) -> None:
+    ``close``: the connection ends with the answer, as the rest of the request is not read.
+    """
+
+    def __init__(
+        self,
+        status: int,
+        detail: str,
+        title: str | None = None,
+        retry: int | None = None,
+        *,
+        headers: Mapping[str, str] | None = None,
+        close: bool = False,
+    ) -> None:
         super().__init__(detail)
         self.status, self.detail, self.title, self.retry = status, detail, title, retry
+        self.headers, self.close = headers, close
 
     def answer(self) -> web.Response:
         """The problem document."""
-        return problem(self.status, self.detail, self.title, retry=self.retry)
+        told = problem(self.status, self.detail, self.title, retry=self.retry, headers=self.headers)
+        if self.close:
+            told.force_close()
+        return told

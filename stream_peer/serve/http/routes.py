@@ -3,7 +3,7 @@
 Schemas of the document come from the classes that are encoded, all else from the table.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from http import HTTPStatus
 from typing import Any, NamedTuple
 
@@ -42,7 +42,7 @@ class Parameter(NamedTuple):
 
 
 class Route(NamedTuple):
-    """A route: all answer GET and HEAD, and none takes a body.
+    """A route. A worker's all answer GET and HEAD, and none takes a body.
 
     Attributes
     ----------
@@ -60,6 +60,14 @@ class Route(NamedTuple):
         What it may answer instead of 200, besides what all may.
     seconds : float
         How long an answer may take.
+    body : mapping or None
+        Of a POST, which it then is: what it takes, a schema by media type.
+    success : int
+        The status of an answer as it should be.
+    headers : sequence of Parameter
+        Of the request.
+    problem : type
+        The class of its problem documents.
     """
 
     path: str
@@ -70,6 +78,10 @@ class Route(NamedTuple):
     keeps: bool = False
     others: Sequence[int] = ()
     seconds: float = _SECONDS
+    body: Mapping[str, Any] | None = None
+    success: int = 200
+    headers: Sequence[Parameter] = ()
+    problem: type[Problem] = Problem
 
     @property
     def ids(self) -> list[str]:
@@ -184,19 +196,19 @@ _ABOUT = (
 )
 
 
-def openapi(routes: Sequence[Route]) -> dict[str, Any]:
-    """The document (OpenAPI 3.1) of some routes."""
+def openapi(routes: Sequence[Route], about: str = _ABOUT, setting: str = "http.token_file") -> dict[str, Any]:
+    """The document (OpenAPI 3.1) of some routes; ``setting`` is the one by which they ask for one."""
     classes = [route.answers for route in routes if not isinstance(route.answers, str)]
-    _, schemas = msgspec.json.schema_components([*classes, Problem], ref_template=_REF)
+    _, schemas = msgspec.json.schema_components([*classes, *{route.problem for route in routes}], ref_template=_REF)
     return {
         "openapi": "3.1.0",
-        "info": {"title": "stream-peer", "version": __version__, "description": _ABOUT},
+        "info": {"title": "stream-peer", "version": __version__, "description": about},
         "servers": [{"url": "/"}],
-        "paths": {route.path: {"get": _operation(route)} for route in routes},
+        "paths": {route.path: {"get" if route.body is None else "post": _operation(route)} for route in routes},
         "components": {
             "schemas": dict(sorted(schemas.items())),
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "Asked for if http.token_file is set."}
+                "token": {"type": "http", "scheme": "bearer", "description": f"Asked for if {setting} is set."}
             },
         },
         "security": [{}, {"token": []}],
@@ -211,9 +223,11 @@ def _operation(route: Route) -> dict[str, Any]:
         "parameters": [
             *map(_id_in_path, route.ids),
             *map(_parameter, route.parameters),
+            *({**_parameter(header), "in": "header"} for header in route.headers),
             *([_KNOWN] if route.keeps else []),
         ],
-        "responses": dict(sorted({"200": _success(route), **_others(route)}.items())),
+        **({} if route.body is None else {"requestBody": {"required": True, "content": route.body}}),
+        "responses": dict(sorted({str(route.success): _success(route), **_others(route)}.items())),
         **open_to_all,
     }
 
@@ -254,7 +268,7 @@ def _success(route: Route) -> dict[str, Any]:
 def _others(route: Route) -> dict[str, Any]:
     unasked = {401, 421} if route.path.startswith(OPEN) else {421} if route.path == METRICS else set[int]()
     statuses = {*route.others, *_ALWAYS} - unasked
-    answers = {str(status): _problem_response(status) for status in statuses - {307}}
+    answers = {str(status): _problem_response(status, route.problem) for status in statuses - {307}}
     if 503 in route.others and route.path.startswith(OPEN):
         answers["503"] = {**_success(route), "description": "Not so; the reason says why."}
     if route.keeps:
@@ -265,8 +279,8 @@ def _others(route: Route) -> dict[str, Any]:
     return answers
 
 
-def _problem_response(status: int) -> dict[str, Any]:
-    content = {PROBLEM_JSON: {"schema": {"$ref": _REF.format(name=Problem.__name__)}}}
+def _problem_response(status: int, problem: type[Problem]) -> dict[str, Any]:
+    content = {PROBLEM_JSON: {"schema": {"$ref": _REF.format(name=problem.__name__)}}}
     told: dict[str, Any] = {"description": HTTPStatus(status).phrase, "content": content}
     if status in {429, 503}:
         told["headers"] = {"Retry-After": _header_schema("Seconds after which it may be otherwise.")}

@@ -49,6 +49,7 @@ _LIMITS: Mapping[str, Any] = {
     "max_headers": 64,
     "keepalive_timeout": 75.0,  # also for a request that does not come to its end
     "lingering_time": 0.5,  # of reading a body that nobody wants
+    "auto_decompress": False,  # a few bytes can be many once they are unpacked, and nobody wants them packed
     "handler_cancellation": True,  # a client that closes its connection ends what is computed for it
 }
 

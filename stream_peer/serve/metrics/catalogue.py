@@ -436,6 +436,24 @@ GROUPS: Mapping[str, tuple[Described, ...]] = {
 }
 """All metrics of ours, as the reference page groups them."""
 
+GATEWAY = (
+    _counter(
+        "gateway_events",
+        "Events that were posted. accepted: all replicas have them. unacknowledged: the brokers did not answer, and the"
+        " client was told to post again. Else the reason of the refusal.",
+        "result",
+    ),
+    _histogram(
+        "gateway_seconds",
+        "Time from a request to its answer, which comes after the brokers' acknowledgement.",
+        (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0),
+        "status",
+    ),
+    _gauge("gateway_bytes", "Bytes of posts that are read or not acknowledged yet. Near 64 MB: posts are refused."),
+    _gauge("gateway_ready", "1 if the brokers take events, as /healthz/ready says; 0 if not."),
+)
+"""Of ``stream-peer gateway``, which serves no other metric of ours."""
+
 OF_FEEDS = (*WHOM_TO_TRUST, *TRUST, *TRAFFIC_OF_FEEDS)
 """Those whose series belong to feeds."""
 
@@ -447,3 +465,4 @@ def described() -> Iterator[Described]:
 
 
 BY_NAME: Mapping[str, Described] = {metric.name: metric for metric in described()}
+BY_NAME_OF_GATEWAY: Mapping[str, Described] = {metric.name: metric for metric in GATEWAY}

@@ -10,6 +10,7 @@ from stream_peer.settings.process.keys import read_producers, read_secret, read_
 from stream_peer.settings.process.loading import Loaded, load
 from stream_peer.settings.process.model import (
     ENVIRONMENT_PREFIX,
+    Gateway,
     Http,
     Leaf,
     Log,
@@ -24,6 +25,7 @@ from stream_peer.settings.process.model import (
 
 __all__ = [
     "ENVIRONMENT_PREFIX",
+    "Gateway",
     "Http",
     "Leaf",
     "Loaded",

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.producers import Producers
-from stream_peer.settings.process.model import Partitions, Security, Settings
+from stream_peer.settings.process.model import Gateway, Partitions, Security, Settings
 from stream_peer.settings.process.shown import shown_settings
 
 
@@ -107,6 +107,13 @@ def process_contradictions(settings: Settings) -> Iterator[Contradiction]:
     for name in Partitions.__struct_fields__:
         if getattr(settings.partitions, name) != EMBEDDED_PARTITIONS:
             yield ((f"partitions.{name}", "broker"), f"it makes {EMBEDDED_PARTITIONS} partitions a topic")
+
+
+def gateway_contradictions(gateway: Gateway) -> Iterator[Contradiction]:
+    """Files of TLS that would not be used."""
+    for name in ("key_file", "client_ca_file"):
+        if getattr(gateway, name) is not None and gateway.cert_file is None:
+            yield (f"gateway.{name}", "gateway.cert_file"), "needs cert_file beside it"
 
 
 def security_contradictions(security: Security) -> Iterator[Contradiction]:

@@ -3,6 +3,7 @@
 import math
 import re
 from collections.abc import Iterator, Mapping
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -14,7 +15,12 @@ from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.spelling import did_you_mean
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import parse_duration
-from stream_peer.settings.process.checks import EMBEDDED_PARTITIONS, process_contradictions, security_contradictions
+from stream_peer.settings.process.checks import (
+    EMBEDDED_PARTITIONS,
+    gateway_contradictions,
+    process_contradictions,
+    security_contradictions,
+)
 from stream_peer.settings.process.model import (
     ENVIRONMENT_PREFIX,
     Leaf,
@@ -190,7 +196,8 @@ def load(
     _suit_embedded_broker(values, given)
     origins = {path: given[path].origin if path in given else "default" for path in known}
     settings = _build(Settings, "", {**values, "document": document})
-    for paths, message in (*process_contradictions(settings), *security_contradictions(settings.security)):
+    of_blocks = gateway_contradictions(settings.gateway), security_contradictions(settings.security)
+    for paths, message in chain(process_contradictions(settings), *of_blocks):
         if faulty.isdisjoint(paths):
             faults.append(SettingFault(paths[0], origins[paths[0]], message))
     book = _load_book(document, str(file), faults, in_replay=in_replay)

@@ -105,6 +105,22 @@ class Http(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
 
 
+class Gateway(msgspec.Struct, frozen=True, kw_only=True):
+    """Who may post events to ``stream-peer gateway``, and how many. It listens at ``http.host`` and ``http.port``."""
+
+    tokens_file: Annotated[
+        ExistingFile | None, _about("a producer and one of its bearer tokens a line; read again when it changes")
+    ] = None
+    cert_file: Annotated[ExistingFile | None, _about("PEM of its certificate and chain: with it, it speaks TLS")] = None
+    key_file: Annotated[ExistingFile | None, _about("PEM of its key, unless cert_file holds it too")] = None
+    client_ca_file: Annotated[
+        ExistingFile | None,
+        _about("PEM of the authorities of client certificates, whose common name is that of a producer"),
+    ] = None
+    events_per_second: Annotated[Count, _about("of each producer, on average; 429 above")] = 5_000
+    bytes_per_second: Annotated[Size, _about("of each producer, on average; 429 above")] = 5_000_000
+
+
 class Log(msgspec.Struct, frozen=True, kw_only=True):
     """What is logged, to stderr."""
 
@@ -146,6 +162,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     snapshot_every: SnapshotEvery = SnapshotEvery()
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0
     http: Http = Http()
+    gateway: Gateway = Gateway()
     store: Annotated[Literal["memory"], _about("where a worker keeps its state; Kafka holds it durably")] = "memory"
     start: Annotated[Literal["earliest", "latest"], _about("where the first start reads forecast-events from")] = (
         "earliest"

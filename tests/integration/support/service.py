@@ -190,7 +190,7 @@ class Service:
 
     def command(self, *arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
         """Run a command of the product to its end."""
-        env = {**self._environment(), "STREAM_PEER_HTTP__PORT": str(free_ports(1)[0]), **environment}
+        env = {**self.environment(), "STREAM_PEER_HTTP__PORT": str(free_ports(1)[0]), **environment}
         line = [sys.executable, "-m", "stream_peer", *arguments]
         return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120, check=False)
 
@@ -202,7 +202,7 @@ class Service:
 
     def start(self, name: str = "w1", module: str = "stream_peer", **environment: str) -> Worker:
         """Start a worker, or start it again."""
-        env = {**self._environment(), **environment}
+        env = {**self.environment(), **environment}
         worker = Worker([sys.executable, "-m", module, "worker"], env, self.directory / f"{name}.log")
         self.workers[name] = worker
         return worker
@@ -431,7 +431,7 @@ class Service:
                 worker.kill()
         self._clients.close()
 
-    def _environment(self) -> dict[str, str]:
+    def environment(self) -> dict[str, str]:
         clean = {name: value for name, value in os.environ.items() if not name.startswith("STREAM_PEER_")}
         return {**clean, "STREAM_PEER_CONFIG": str(self._file)}
 
