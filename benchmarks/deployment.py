@@ -54,9 +54,9 @@ class Deployment(NamedTuple):
         subprocess.run(self._line(*arguments), cwd=ROOT, env=self._environment(), check=True, timeout=120)
 
     @contextlib.contextmanager
-    def worker(self, *options: str) -> Iterator[subprocess.Popen[bytes]]:
-        """A worker that runs while the block does, and has to stop cleanly."""
-        process = self.start(*options)
+    def worker(self, *options: str, command: str = "worker") -> Iterator[subprocess.Popen[bytes]]:
+        """A worker, or another process of the service, that runs while the block does, and has to stop cleanly."""
+        process = self.start(*options, command=command)
         try:
             yield process
         except BaseException:
@@ -67,14 +67,14 @@ class Deployment(NamedTuple):
             status = process.wait(60)
         if status:
             sys.stderr.write(self.log.read_text(errors="replace")[-4000:])
-            msg = f"the worker ended with {status}, not 0"
+            msg = f"the {command} ended with {status}, not 0"
             raise RuntimeError(msg)
 
-    def start(self, *options: str) -> subprocess.Popen[bytes]:
+    def start(self, *options: str, command: str = "worker") -> subprocess.Popen[bytes]:
         """A worker that runs until somebody ends it."""
         with self.log.open("ab") as output:
             return subprocess.Popen(
-                self._line("worker", *options), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
+                self._line(command, *options), cwd=ROOT, env=self._environment(), stdout=output, stderr=output
             )
 
     @property

@@ -2,15 +2,16 @@
 
 from collections.abc import Iterator
 
-from stream_peer.serve.metrics.catalogue import GROUPS, Described
+from stream_peer.serve.metrics.catalogue import GATEWAY, GROUPS, Described
 from stream_peer.serve.metrics.feeds import MOST_SERIES
 
 PAGE = "docs/reference/metrics.md"
 
 HEAD = f"""# Metrics
 
-Every metric that a worker serves at `/metrics`, made from the descriptions that Prometheus is given as well. What to
-watch of them, and what to do then: [operations](../operations.md#what-to-watch).
+Every metric that a worker serves at `/metrics`, and at the end those of a [gateway](../gateway.md), made from the
+descriptions that Prometheus is given as well. What to watch of them, and what to do then:
+[operations](../operations.md#what-to-watch).
 
 - A partition, and with it a feed, is reported by the worker that owns it and by nobody else: what it let go of ends at
   once. So a sum over workers is true; that of each kind of `expert_weight` is 1 for every feed.
@@ -32,6 +33,7 @@ The usual metrics of a Python process are there as well: `process_cpu_seconds_to
 """
 
 _VALUES = {
+    ("gateway_events_total", "result"): "`accepted`, `unacknowledged`, or a [reason](../events.md#what-is-refused)",
     ("expert_weight", "kind"): "`mix`, `select`",
     ("mixer_share_ratio", "mixer"): "`mean`, `peer`, `truth_slow`, `truth_fast`",
     ("brier", "forecast"): "`mix`, `stretched`, `mean`, `median`, `best-expert`",
@@ -48,7 +50,7 @@ _VALUES = {
 def files() -> dict[str, str]:
     """The page: path in the repository and content."""
     parts = [HEAD]
-    for group, metrics in GROUPS.items():
+    for group, metrics in {**GROUPS, "The gateway": GATEWAY}.items():
         parts.append(f"\n## {group}\n\n| metric | type | labels | how to read it |\n| --- | --- | --- | --- |\n")
         parts += [_row(metric) for metric in metrics]
     return {PAGE: "".join(parts)}

@@ -28,11 +28,11 @@ def gateway_command(invocation: Invocation) -> None:
     \b
     stream-peer gateway --producers-file producers.yaml --gateway-tokens-file tokens --http-port 8081
     """  # noqa: D301
-    from stream_peer.gateway.server import check_gateway, run
+    from stream_peer.gateway.server import check_gateway, run_gateway
     from stream_peer.serve import logs
 
     settings = invocation.settings
     producers = check_gateway(settings, read_producers(settings))
     with bound_address(invocation.loaded) as bound:
         logs.configure(settings.log, secrets=settings.secrets())
-        asyncio.run(run(settings, producers, bound))
+        asyncio.run(run_gateway(settings, producers, bound))

@@ -34,7 +34,7 @@ _STATUSES: Mapping[str, int] = {
 _ID_DIGITS = 32
 
 
-class Result(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+class LineResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """What became of a line. A refused one has ``reason``, ``field`` and ``detail`` as a dead letter has them."""
 
     line: int
@@ -54,10 +54,10 @@ class Post(NamedTuple):
     """The records to write, and a result for each line."""
 
     records: Sequence[SignedRecord]
-    results: Sequence[Result]
+    results: Sequence[LineResult]
 
     @property
-    def refused(self) -> Sequence[Result]:
+    def refused(self) -> Sequence[LineResult]:
         """The results of lines that are refused."""
         return [result for result in self.results if result.is_refused]
 
@@ -82,7 +82,7 @@ class Door:
 
         With an idempotency ``key`` each gets the event id that the same line of the same post always gets.
         """
-        records, results = list[SignedRecord](), list[Result]()
+        records, results = list[SignedRecord](), list[LineResult]()
         for line, payload in lines.items():
             try:
                 record, event_id = self._record(
@@ -92,7 +92,7 @@ class Door:
                 results.append(_refused(line, rejection))
             else:
                 records.append(record)
-                results.append(Result(line=line, status=202, event_id=event_id or msgspec.UNSET))
+                results.append(LineResult(line=line, status=202, event_id=event_id or msgspec.UNSET))
         return Post(records, results)
 
     def _record(self, payload: bytes, producer: str, event_id: str | None) -> tuple[SignedRecord, str | None]:
@@ -107,12 +107,12 @@ class Door:
         return SignedRecord(key, payload, header), event.event_id or event_id
 
 
-def lines_of(body: bytes) -> dict[int, bytes]:
+def numbered_lines(body: bytes) -> dict[int, bytes]:
     r"""The lines that are not blank, by their numbers.
 
     Examples
     --------
-    >>> lines_of(b'{"a": 1}\r\n\n{"b": 2}\n')
+    >>> numbered_lines(b'{"a": 1}\r\n\n{"b": 2}\n')
     {1: b'{"a": 1}', 3: b'{"b": 2}'}
     """
     return {number: text for number, line in enumerate(body.split(b"\n"), 1) if (text := line.strip())}
@@ -155,8 +155,8 @@ def _with_event_id(payload: bytes, event_id: str) -> bytes:
     return named
 
 
-def _refused(line: int, rejection: RejectedEvent) -> Result:
-    return Result(
+def _refused(line: int, rejection: RejectedEvent) -> LineResult:
+    return LineResult(
         line=line,
         status=_STATUSES.get(rejection.reason, 422),
         reason=str(rejection.reason),

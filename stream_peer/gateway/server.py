@@ -29,7 +29,7 @@ from stream_peer.events.incoming import MAX_EVENT_BYTES
 from stream_peer.events.rejections import Reason
 from stream_peer.gateway.brokers import Brokers
 from stream_peer.gateway.limits import Rate, Room
-from stream_peer.gateway.posts import MOST_LINES, Door, Post, Result, lines_of
+from stream_peer.gateway.posts import MOST_LINES, Door, LineResult, Post, numbered_lines
 from stream_peer.kafka.client.security import server_context
 from stream_peer.log.producers import Producers
 from stream_peer.serve.http.middlewares import (
@@ -56,7 +56,7 @@ EVENTS = "/events"
 JSON, NDJSON = "application/json", "application/x-ndjson"
 MOST_BYTES = MAX_EVENT_BYTES
 """Of a post."""
-_ROOM_BYTES = 64_000_000
+ROOM_BYTES = 64_000_000
 _KEY_HEADER = "Idempotency-Key"
 _MOST_KEY = 256
 _SHUTDOWN_SECONDS = 12.0
@@ -69,7 +69,7 @@ class Accepted(msgspec.Struct, frozen=True, kw_only=True):
 
     accepted: int
     refused: int
-    lines: list[Result]
+    lines: list[LineResult]
 
 
 class PostProblem(Problem, frozen=True, kw_only=True, omit_defaults=True):
@@ -77,7 +77,7 @@ class PostProblem(Problem, frozen=True, kw_only=True, omit_defaults=True):
 
     reason: str | msgspec.UnsetType = msgspec.UNSET
     field: str | msgspec.UnsetType = msgspec.UNSET
-    lines: list[Result] | msgspec.UnsetType = msgspec.UNSET
+    lines: list[LineResult] | msgspec.UnsetType = msgspec.UNSET
 
 
 _KEY = Parameter(
@@ -174,7 +174,7 @@ class Posts:
         self._brokers = brokers
         self._limits = settings.gateway
         self._rates: dict[str, tuple[Rate, Rate]] = {}
-        self.room = Room(_ROOM_BYTES)
+        self.room = Room(ROOM_BYTES)
         self.counts = Counts(self.room, brokers)
 
     async def post(self, request: web.Request) -> web.Response:
@@ -307,7 +307,7 @@ async def _body(request: web.Request) -> bytes:
 
 def _lines(body: bytes, kind: str) -> Mapping[int, bytes]:
     """The events of a post by line; an empty one has an empty line."""
-    lines = lines_of(body) if kind == NDJSON else {1: body.strip()}
+    lines = numbered_lines(body) if kind == NDJSON else {1: body.strip()}
     if len(lines) > MOST_LINES:
         raise ProblemError(413, f"a post has at most {MOST_LINES:,} lines")
     return lines or {1: b""}
@@ -415,7 +415,7 @@ async def serving(settings: Settings, producers: Producers, bound: socket.socket
         await brokers.end()
 
 
-async def run(settings: Settings, producers: Producers, bound: socket.socket) -> None:
+async def run_gateway(settings: Settings, producers: Producers, bound: socket.socket) -> None:
     """Serve until the process is told to stop; then answer what was asked."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):

@@ -57,11 +57,8 @@ async def test_each_line_has_its_result(settings: Settings) -> None:
 async def test_a_refused_event_is_a_problem_with_the_reason_of_a_dead_letter(settings: Settings) -> None:
     async with gateway(settings, Taking()) as client:
         told = {
-            reason: await client.post({**FORECAST, **wrong})
-            for reason, wrong in {
-                Reason.PROBABILITY_RANGE: {"probability": 40},
-                Reason.PRODUCER_FORBIDDEN: {"feed": "sport"},
-            }.items()
+            Reason.PROBABILITY_RANGE: await client.post({**FORECAST, "probability": 40}),
+            Reason.PRODUCER_FORBIDDEN: await client.post({**FORECAST, "feed": "sport"}),
         }
         told[Reason.NOT_JSON] = await client.post("{")
 
