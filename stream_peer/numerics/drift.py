@@ -24,7 +24,6 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     SIZE,
     VOTE_ROWS,
-    BoolArray,
     Fields,
     FloatArray,
     IntArray,
@@ -240,9 +239,9 @@ class RateChange(NamedTuple):
     cut: int
 
 
-@checked(pair=_ALIGNED, rest=_ALIGNED, weights=_WEIGHTS, earlier=Optional(MOMENT_SUMS))
+@checked(pair=_ALIGNED, rest=_ALIGNED, weights=_WEIGHTS, earlier=Optional(MOMENT_SUMS), least=AT_LEAST_0)
 def agreement_change(
-    pair: FloatArray, rest: FloatArray, weights: FloatArray, earlier: MomentSums | None = None
+    pair: FloatArray, rest: FloatArray, weights: FloatArray, earlier: MomentSums | None = None, least: float = 0.0
 ) -> RateChange | None:
     """Scan the two moments that the symmetric error rate is read from, ``pair`` and ``rest``, for a change.
 
@@ -266,11 +265,13 @@ def agreement_change(
         In [0, 1]; 0 leaves a question out.
     earlier : MomentSums, optional
         Of all questions before these.
+    least : float
+        The rates of a change of fewer standard deviations are not asked for.
 
     Returns
     -------
     RateChange or None
-        None if all weights are 0.
+        None if all weights are 0, or the change is less than that.
 
     Raises
     ------
@@ -293,6 +294,8 @@ def agreement_change(
         moments, np.stack((weights, weights), axis=1), _spans(moments, weights), _of_moments(earlier)
     )
     larger = int(np.abs(found.z).argmax())
+    if abs(found.z[larger]) < least:
+        return None
     cut = int(found.cuts[larger])
     before = _sums_of(pair[:cut], rest[:cut], weights[:cut])
     now = _sums_of(pair[cut:], rest[cut:], weights[cut:])
@@ -506,18 +509,28 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArra
     (0.67, 0.34, 80)
     """
     agreement = votes * answers
-    voters = np.count_nonzero(agreement, axis=1)
-    total = np.add.reduce(agreement, axis=1, dtype=np.int64)
-    n_experts = agreement.shape[1]
-    found = ExpertChanges(
-        np.zeros(n_experts), np.full(n_experts, np.nan), np.full(n_experts, np.nan), np.zeros(n_experts, np.int64)
-    )
-    asked = np.arange(n_experts) if places is None else places
-    judged = asked[np.count_nonzero(agreement[:, asked], axis=0) >= 2 * FEWEST_IN_PART]
+    of_all = np.add.reduce(agreement, axis=1, dtype=np.int64), np.count_nonzero(agreement, axis=1)
+    if places is None:
+        return changes_of(agreement, *of_all)
+    found = _no_changes(agreement.shape[1])
+    for everybody, asked in zip(found, changes_of(agreement[:, places], *of_all), strict=True):
+        everybody[places] = asked
+    return found
+
+
+def _no_changes(n_experts: int) -> ExpertChanges:
+    unknown = np.full((2, n_experts), np.nan)
+    return ExpertChanges(np.zeros(n_experts), unknown[0], unknown[1], np.zeros(n_experts, np.int64))
+
+
+def changes_of(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> ExpertChanges:
+    """`expert_changes` by the agreement v·R of some experts, and sum and number of that of all in each question."""
+    found = _no_changes(agreement.shape[1])
+    judged = np.flatnonzero(np.count_nonzero(agreement, axis=0) >= 2 * FEWEST_IN_PART)
     for start in range(0, len(judged), AT_ONCE):
         some = judged[start : start + AT_ONCE]
-        for of_all, of_some in zip(found, _changes(agreement[:, some], total, voters), strict=True):
-            of_all[some] = of_some
+        for everybody, of_some in zip(found, _changes(agreement[:, some], total, voters), strict=True):
+            everybody[some] = of_some
     return found
 
 
@@ -545,9 +558,11 @@ def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> Exp
     z, cuts = unchecked(scan_of_sums)(
         np.stack((counts, counts, agreed - ratios * around, squares)), np.full(len(ratios), _SPAN)
     )
-    later = np.arange(len(counts))[:, None] >= cuts
-    since = np.add.reduce(np.where(later, counts, 0.0), axis=0)
-    return ExpertChanges(z, _share(agreed, counts, ~later), _share(agreed, counts, later), since.astype(np.int64))
+    answered, balance = np.add.accumulate(np.stack((counts, agreed)), axis=1)
+    experts = np.arange(len(cuts))
+    before, right = (np.where(cuts > 0, sums[cuts - 1, experts], 0.0) for sums in (answered, balance))
+    since, right_since = answered[-1] - before, balance[-1] - right
+    return ExpertChanges(z, _share(right, before), _share(right_since, since), since.astype(np.int64))
 
 
 def _steps(values: FloatArray) -> FloatArray:
@@ -557,10 +572,8 @@ def _steps(values: FloatArray) -> FloatArray:
     return whole.reshape(len(whole) // QUESTIONS_A_STEP, -1, values.shape[2])
 
 
-def _share(agreed: FloatArray, counts: FloatArray, chosen: BoolArray) -> FloatArray:
-    """Share of agreements in the chosen steps, NaN where nothing was answered."""
-    answered = np.add.reduce(np.where(chosen, counts, 0.0), axis=0)
-    balance = np.add.reduce(np.where(chosen, agreed, 0.0), axis=0)
+def _share(balance: FloatArray, answered: FloatArray) -> FloatArray:
+    """Share of agreements, NaN where nothing was answered."""
     shares = np.full(len(answered), np.nan)
     np.divide(0.5 * (answered + balance), answered, out=shares, where=answered > 0.0)
     return shares

@@ -17,7 +17,7 @@ from stream_peer.numerics.drift import (
     RATE_LIMIT,
     RateChange,
     agreement_change,
-    expert_changes,
+    changes_of,
     expert_limit,
     measured_change,
 )
@@ -120,11 +120,11 @@ def _rate(look: Look, parts: IntArray, before: RateDrift | None) -> RateDrift | 
     changes: list[tuple[RateChange | None, Literal["agreement", "outcomes"]]] = []
     known: FloatArray = parts.astype(np.float64) * UNIT
     earlier = None if look.past is None else _earlier(np.array(look.past[rule_span(look.rule)], np.int64), parts)
+    limit = RATE_LIMIT * (STAYS if before else 1.0)
     if look.leaves_one_out:
-        changes.append((_by_agreement(known, earlier), "agreement"))
+        changes.append((_by_agreement(known, earlier, limit), "agreement"))
     if look.revealed_at_random:
         changes.append((_by_outcomes(known, earlier), "outcomes"))
-    limit = RATE_LIMIT * (STAYS if before else 1.0)
     sure = [(change, by) for change, by in changes if change is not None and abs(change.z) > limit]
     if not sure:
         return None
@@ -139,10 +139,10 @@ def _earlier(past: IntArray, parts: IntArray) -> FloatArray:
     return earlier
 
 
-def _by_agreement(known: FloatArray, earlier: FloatArray | None) -> RateChange | None:
+def _by_agreement(known: FloatArray, earlier: FloatArray | None, least: float) -> RateChange | None:
     weights = known[:, _WEIGHT]
     past = MomentSums(*map(float, earlier[:_N_MOMENTS])) if earlier is not None and earlier[_WEIGHT] > 0.0 else None
-    return unchecked(agreement_change)(known[:, _PAIR] / weights, known[:, _REST] / weights, weights, past)
+    return unchecked(agreement_change)(known[:, _PAIR] / weights, known[:, _REST] / weights, weights, past, least)
 
 
 def _by_outcomes(known: FloatArray, earlier: FloatArray | None) -> RateChange | None:
@@ -156,22 +156,24 @@ def _by_outcomes(known: FloatArray, earlier: FloatArray | None) -> RateChange | 
 
 def _experts(look: Look, chosen: BoolArray, before: Drift) -> tuple[int, list[ExpertDrift]]:
     """How many experts have changed, and who did most. Of who is not looked at this time what was found stays."""
-    votes, answers = look.window.votes[chosen], look.window.answers[chosen]
-    n_experts = votes.shape[1]
+    window = look.window
+    n_experts = window.votes.shape[1]
     n_parts = -(-n_experts // AT_A_LOOK)
     part = look.number % n_parts
-    found = unchecked(expert_changes)(votes, answers, np.arange(part, n_experts, n_parts))
+    mine = slice(part, n_experts, n_parts)
+    agreement = window.votes[chosen, mine] * window.answers[chosen, mine]
+    found = changes_of(agreement, window.agreement[chosen], window.voters[chosen])
     limits = np.full(n_experts, unchecked(expert_limit)(n_experts))
     limits[[one.place for one in before.experts]] *= STAYS
     now = [
         ExpertDrift(
-            place=place,
-            before=round(float(found.before[place]), _DECIMALS),
-            now=round(float(found.now[place]), _DECIMALS),
-            since_questions=int(found.since[place]),
-            z=round(float(found.z[place]), _DECIMALS),
+            place=part + number * n_parts,
+            before=round(float(found.before[number]), _DECIMALS),
+            now=round(float(found.now[number]), _DECIMALS),
+            since_questions=int(found.since[number]),
+            z=round(float(found.z[number]), _DECIMALS),
         )
-        for place in np.flatnonzero(np.abs(found.z) > limits).tolist()
+        for number in np.flatnonzero(np.abs(found.z) > limits[mine]).tolist()
     ]
     waiting = [one for one in before.experts if one.place % n_parts != part]
     everybody = sorted([*waiting, *now], key=lambda one: (-abs(one.z), one.place))

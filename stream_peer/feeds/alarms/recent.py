@@ -46,6 +46,8 @@ class Window(NamedTuple):
         The number of that rule.
     parts : (n_questions, n_columns) int64
         What the question, with all its rounds, adds to the columns ``RULE_PART`` of that rule.
+    voters, agreement : (n_questions,) int64
+        How many have voted in it, of all experts, and the sum of their votes times answers.
     scatter : (n_questions,) float64
         Of the experts' mean forecast, see `crowd_distances`.
     crowd : CrowdSums
@@ -60,6 +62,8 @@ class Window(NamedTuple):
     answers: SmallIntArray
     rules: IntArray
     parts: IntArray
+    voters: IntArray
+    agreement: IntArray
     scatter: FloatArray
     crowd: CrowdSums
     tallies: Tallies | None = None
@@ -102,6 +106,7 @@ class Recent:
         self._ordinals: IntArray = np.full(WINDOW, _NOBODY, np.int64)
         self._counts: BoolArray = np.zeros(WINDOW, np.bool_)
         self._scatter = np.zeros(WINDOW)
+        self._together: IntArray = np.zeros((2, WINDOW), np.int64)
         self._rules: IntArray = np.zeros(WINDOW, np.int64)
         self._parts: IntArray = np.zeros((WINDOW, len(RULE_PART)), np.int64)
         self._marks: SmallIntArray = np.zeros((2, WINDOW, 0), np.int8)
@@ -143,6 +148,8 @@ class Recent:
             answers,
             self._rules[slots],
             self._parts[slots],
+            self._together[0, slots],
+            self._together[1, slots],
             self._scatter[slots],
             CrowdSums(*self._crowd[:, :n_experts].copy()),
             None if self._pairs is None else stacked_tallies(self._pairs[:, :n_experts, :, :n_experts]),
@@ -179,8 +186,10 @@ class Recent:
         self._parts[slots] = [part.of_rule for _, part in known.values()]
         cells = np.repeat(slots * self._marks.shape[2], sizes) + np.concatenate([facts.experts for facts in latest])
         votes, answers = self._marks.reshape(2, -1)
-        votes[cells] = np.concatenate([facts.cast for facts in latest])
-        answers[cells] = 2 * np.concatenate([facts.answers for facts in latest]).view(np.int8) - 1
+        votes[cells] = cast = np.concatenate([facts.cast for facts in latest])
+        answers[cells] = aligned = 2 * np.concatenate([facts.answers for facts in latest]).view(np.int8) - 1
+        both, starts = np.stack((cast != 0, cast * aligned), dtype=np.int64), np.add.accumulate(sizes) - sizes
+        self._together[:, slots] = np.add.reduceat(both, starts, axis=1)
         said_before = [
             [said for before in of_question[-2:-1] for said in (before.mix.mix, before.mix.stretched)]
             for of_question in rounds

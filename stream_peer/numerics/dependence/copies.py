@@ -35,6 +35,7 @@ from stream_peer.numerics.dependence.suspicion import (
     Suspicion,
     Tallies,
     among,
+    may_be_copies,
     shares,
     suspicion,
     witnesses,
@@ -145,70 +146,65 @@ def copies_among(
     eligible = np.flatnonzero(said >= FEWEST_COMMON)
     place = {expert: column for column, expert in enumerate(eligible.tolist())}
     of_pairs = None if counted is None else among(counted, eligible)
-    counts = PairTallies(votes[:, eligible].astype(np.float32), known=of_pairs)
+    counts = PairTallies(votes[:, eligible], known=of_pairs)
     former = [[place[expert] for expert in group if expert in place] for group in known]
     label = np.full(len(eligible), -1, np.int64)
     for number, group in enumerate(former):
         label[group] = number
     of_team = None if teams is None else teams[eligible]
-    pairs = np.array([*_candidates(counts, label, of_team, turn), *_pairs_within(former)], np.int64).reshape(-1, 2)
+    within = np.array([*_pairs_within(former)], np.int64).reshape(-1, 2)
+    pairs = np.concatenate((_candidates(counts, label, of_team, turn), within))
     if not len(pairs):
         return []
     together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
-    least = np.where(together, STAYS, JOINS)
+    least, effect = np.where(together, STAYS, JOINS), np.where(together, 0.5 * LEAST_EFFECT, LEAST_EFFECT)
+    likely = np.flatnonzero(may_be_copies(counts.of_pairs(pairs), least, effect))
+    if not len(likely):  # mostly: then no witness needs to be heard
+        return []
+    pairs, least, effect = pairs[likely], least[likely], effect[likely]
     found = suspicion(counts, pairs, witnesses(counts), least)
-    effect = found.expected - found.disagreement
-    copies = (found.z >= least) & (effect >= LEAST_EFFECT * np.where(together, 0.5, 1.0))
+    copies = (found.z >= least) & (found.expected - found.disagreement >= effect)
     if not copies.any():
         return []
     return _groups(eligible, pairs, found, copies)
 
 
-def _candidates(counted: PairTallies, label: IntArray, teams: IntArray | None, turn: int) -> list[tuple[int, int]]:
+def _candidates(counted: PairTallies, label: IntArray, teams: IntArray | None, turn: int) -> IntArray:
     """Pairs that could be copies, of the chunks whose turn it is."""
     n_experts = counted.cast.shape[1]
     size = min(max(CHUNK, -(-n_experts // _CHUNKS)), _LARGEST_CHUNK)
     chunks = range(0, n_experts, size)
     both = list(combinations_with_replacement(chunks, 2))
     if not both:
-        return []
+        return np.zeros((0, 2), np.int64)
     first, second = both[turn % len(both)]
-    found = list[tuple[float, int, int]]()
-    columns = np.arange(second, min(second + size, n_experts))
-    for start in range(first, min(first + size, n_experts), _STRIP):
-        rows = np.arange(start, min(start + _STRIP, first + size, n_experts))
-        found += _likeliest(counted, rows, columns, _apart(rows, columns, label, teams))
-    return [(one, two) for _, one, two in sorted(found)[:_PAIRS_AT_ONCE]]
-
-
-def _apart(rows: IntArray, columns: IntArray, label: IntArray, teams: IntArray | None) -> BoolArray:
-    """Whether two are a pair to be looked at: each pair once, and not those in a group or team already."""
-    apart: BoolArray = rows[:, None] < columns
+    end, columns = min(first + size, n_experts), slice(second, min(second + size, n_experts))
+    strips = [slice(start, min(start + _STRIP, end)) for start in range(first, end, _STRIP)]
+    pairs = np.concatenate([counted.close_pairs(rows, columns) for rows in strips])
+    one, two = pairs.T
+    apart = one < two
     for number in (label, teams):
         if number is not None:
-            apart &= (number[rows][:, None] != number[columns]) | (number[columns] < 0)
-    return apart
+            apart &= (number[one] != number[two]) | (number[two] < 0)
+    pairs = pairs[apart]
+    return _likeliest(pairs, counted.of_pairs(pairs))
 
 
-def _likeliest(
-    counted: PairTallies, rows: IntArray, columns: IntArray, apart: BoolArray
-) -> list[tuple[float, int, int]]:
-    """For each of some experts its likeliest partners, with their disagreement in units of what chance allows."""
-    between = counted.between(rows, columns)
-    share, by_chance = shares(between)
-    likely = apart & (between.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
-    likely &= share < TIMES_LESS * by_chance
-    relative = np.divide(share, by_chance, out=np.full(share.shape, np.inf), where=likely)
-    found, everybody = list[tuple[float, int, int]](), np.arange(len(rows))
-    for _ in range(_PARTNERS):  # of equal ones the first
-        partners = relative.argmin(axis=1)
-        nearest = relative[everybody, partners]
-        there = np.isfinite(nearest)
-        if not there.any():
-            break
-        found += zip(nearest[there].tolist(), rows[there].tolist(), columns[partners[there]].tolist(), strict=True)
-        relative[everybody, partners] = np.inf
-    return found
+def _likeliest(pairs: IntArray, counted: Tallies) -> IntArray:
+    """The pairs that disagree on least in units of what chance allows, of each first expert three at most.
+
+    ``pairs`` are in their order, as are those of the result that are equally likely.
+    """
+    share, by_chance = shares(counted)
+    is_likely = (counted.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
+    likely = np.flatnonzero(is_likely & (share < TIMES_LESS * by_chance))
+    relative, pairs = share[likely] / by_chance[likely], pairs[likely]
+    nearest = np.argsort(relative, kind="stable")
+    by_first = nearest[np.argsort(pairs[nearest, 0], kind="stable")]
+    first = pairs[by_first, 0]
+    kept = by_first[np.arange(len(first)) - np.searchsorted(first, first) < _PARTNERS]
+    likeliest: IntArray = pairs[kept[np.argsort(relative[kept], kind="stable")[:_PAIRS_AT_ONCE]]]
+    return likeliest
 
 
 def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:

@@ -5,6 +5,7 @@ experts whom to ask what two others may have in common.
 """
 
 from collections.abc import Callable
+from functools import cached_property
 from itertools import pairwise
 from typing import NamedTuple, TypeAlias
 
@@ -12,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.dependence.vote_bits import VoteBits
 
 Float32Array: TypeAlias = npt.NDArray[np.float32]
 
@@ -42,11 +44,13 @@ class Tallies(NamedTuple):
 
 
 def among(counted: Tallies, experts: IntArray) -> Tallies:
-    """Tallies of some of the experts with each other."""
+    """Tallies of some of the experts, ascending, with each other."""
+    if len(experts) == len(counted.common):
+        return counted
     return Tallies(*[table[experts[:, None], experts] for table in counted])
 
 
-def tallies(one: Float32Array, two: Float32Array, parts: int | None = None) -> Tallies:
+def tallies(one: SmallIntArray | Float32Array, two: SmallIntArray | Float32Array, parts: int | None = None) -> Tallies:
     """Tallies of experts by columns; exact in any order, since all sums are whole numbers far below 2^24.
 
     ``parts``: of each of so many parts of the questions, (parts, m, n).
@@ -64,7 +68,7 @@ def tallies(one: Float32Array, two: Float32Array, parts: int | None = None) -> T
 
 def tallies_of(votes: SmallIntArray) -> Float32Array:
     """Tallies of all experts with all as one table that others can be added to, see `stacked_tallies`: (2, n, 2, n)."""
-    both = _stacked(votes.astype(np.float32))
+    both = _stacked(votes)
     return _product(both, both).reshape(2, votes.shape[1], 2, votes.shape[1])
 
 
@@ -74,7 +78,7 @@ def stacked_tallies(table: Float32Array) -> Tallies:
     return Tallies(exact[0, :, 0], exact[1, :, 1], exact[0, :, 1], exact[1, :, 0])
 
 
-def _stacked(votes: Float32Array, parts: int | None = None) -> Float32Array:
+def _stacked(votes: SmallIntArray | Float32Array, parts: int | None = None) -> Float32Array:
     """Votes, and behind them who voted: one product then gives all four tables. Zeros fill the last piece."""
     n_questions, n = votes.shape
     bounds = _bounds(n_questions, parts or 1)
@@ -97,6 +101,13 @@ def _tallies(one: Float32Array, two: Float32Array) -> Tallies:
     return Tallies(table[..., :m, :n], table[..., m:, n:], table[..., :m, n:], table[..., m:, :n])
 
 
+FARTHEST = 0.268
+"""Who disagree on less than half of what chance allows do so on less than 2 - √3 of their questions.
+
+Two who say yes on shares apart by 2x of the questions disagree on x or more of them, and chance allows (1 + x²)/2 at
+most: of x < (1 + x²)/4 that is the largest.
+"""
+
 COUNTED_ONCE = 256
 """Of at most so many experts all pairs are counted: what is asked of them would count most of them again and again."""
 
@@ -107,13 +118,30 @@ class PairTallies:
     ``parts``: each of so many parts of the questions has its own, one behind the other. ``known``: those of all pairs.
     """
 
-    def __init__(self, cast: Float32Array, parts: int | None = None, known: Tallies | None = None) -> None:
+    def __init__(
+        self, cast: SmallIntArray | Float32Array, parts: int | None = None, known: Tallies | None = None
+    ) -> None:
         self.cast = cast
         self._parts = parts
         self._others: tuple[IntArray, Float32Array] | None = None
         if known is None and parts is None and cast.shape[1] <= COUNTED_ONCE:
             known = tallies(cast, cast)
         self._all = known
+
+    @cached_property
+    def _bits(self) -> VoteBits:
+        return VoteBits(self.cast)
+
+    def close_pairs(self, rows: slice, columns: slice) -> IntArray:
+        """Pairs of some experts with others that could disagree on less than half of what chance allows, in order."""
+        if self._all is None:
+            said = FARTHEST * self._bits.said
+            close = self._bits.disagreements(rows, columns) <= np.minimum(said[rows, None], said[columns])
+        else:
+            product, common = self._all.product[rows, columns], self._all.common[rows, columns]
+            close = common - product <= 2.0 * FARTHEST * common
+        one, two = np.nonzero(close)
+        return np.stack((one + rows.start, two + columns.start), axis=1)
 
     def between(self, one: IntArray, two: IntArray) -> Tallies:
         """Of some experts with others, (m, n). The same others are mostly asked for again, with some more."""
@@ -130,13 +158,19 @@ class PairTallies:
 
     def of_pairs(self, pairs: IntArray) -> Tallies:
         """Of the two experts of each pair, (n_pairs,)."""
+        if self._parts:
+            return _of_pairs(self.cast, pairs, self._parts)
         if self._all is None:
-            found = _of_pairs(self.cast, pairs, self._parts or 1)
-            return found if self._parts else Tallies(*[table[0] for table in found])
+            return _of_counts(*self._bits.of_pairs(pairs))
         return Tallies(*[table[pairs[:, 0], pairs[:, 1]] for table in self._all])
 
 
-def _of_pairs(cast: Float32Array, pairs: IntArray, parts: int) -> Tallies:
+def _of_counts(both_yes: FloatArray, both_no: FloatArray, yes_no: FloatArray, no_yes: FloatArray) -> Tallies:
+    agree, apart, more = both_yes + both_no, yes_no + no_yes, both_yes - both_no
+    return Tallies(agree - apart, agree + apart, more + (yes_no - no_yes), more - (yes_no - no_yes))
+
+
+def _of_pairs(cast: SmallIntArray | Float32Array, pairs: IntArray, parts: int) -> Tallies:
     one, two = cast[:, pairs[:, 0]], cast[:, pairs[:, 1]]
     there, others = np.abs(one), np.abs(two)
     factors = (one, two), (there, others), (one, others), (there, two)
@@ -226,14 +260,17 @@ def witnesses(counted: PairTallies) -> IntArray:
     chosen: list[int] = []
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
-        free = ~np.logical_or.reduce(_alike(counted.between(np.array(chosen, np.int64), some)), axis=0)
-        among = _alike(counted.between(some, some))
-        for place, expert in enumerate(some.tolist()):
+        alike = _alike(counted.between(np.concatenate((np.array(chosen, np.int64), some)), some))
+        rows = [int.from_bytes(row, "little") for row in np.packbits(alike, axis=1, bitorder="little")]
+        taken = 0  # a bit for each of them
+        for row in rows[: len(chosen)]:
+            taken |= row
+        for place, (expert, row) in enumerate(zip(some.tolist(), rows[len(chosen) :], strict=True)):
             if len(chosen) == MOST:
                 return np.array(chosen, np.int64)
-            if free[place]:
+            if not taken >> place & 1:
                 chosen.append(expert)
-                free &= ~among[place]
+                taken |= row
     return np.array(chosen, np.int64)
 
 
@@ -284,6 +321,27 @@ class _Counts(NamedTuple):
     pairs: Tallies
 
 
+def may_be_copies(counted: Tallies, least: FloatArray, effect: FloatArray) -> BoolArray:
+    """Which pairs `suspicion` could find to be so suspect, if their witnesses had nothing in common with them.
+
+    Parameters
+    ----------
+    counted : Tallies
+        Of the pairs, (n_pairs,).
+    least, effect : (n_pairs,) float64
+        How large z, and how large the difference of what is expected and found, must be.
+
+    Returns
+    -------
+    (n_pairs,) bool
+    """
+    found, most = shares(counted)
+    excess = TIMES_LESS * most - found
+    may_be: BoolArray = (excess > 0.0) & (most - found >= effect)
+    may_be &= excess >= _NEARLY * least * np.sqrt(_by_chance(counted))
+    return may_be
+
+
 def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least: FloatArray | float = 0.0) -> Suspicion:
     """What speaks against pairs of experts.
 
@@ -328,7 +386,9 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least:
     return Suspicion(z, found, expected, total.pairs.common)
 
 
-def _deviations(cast: Float32Array, pairs: IntArray, witnesses: IntArray, heard: BoolArray) -> FloatArray:
+def _deviations(
+    cast: SmallIntArray | Float32Array, pairs: IntArray, witnesses: IntArray, heard: BoolArray
+) -> FloatArray:
     """By how many standard deviations pairs disagree less than half as much as they should."""
     parts = _count(PairTallies(cast, _N_PARTS), pairs, witnesses)
     total = _each(np.add.reduce, parts)

@@ -201,6 +201,8 @@ def window_of(errors: FloatArray, seed: int = 1) -> Window:
         answers=answers,
         rules=np.zeros(n_questions, np.int64),
         parts=parts,
+        voters=np.count_nonzero(votes, axis=1),
+        agreement=(votes * answers).sum(axis=1, dtype=np.int64),
         scatter=np.zeros(n_questions),
         crowd=CrowdSums(*np.zeros((8, votes.shape[1]))),
     )

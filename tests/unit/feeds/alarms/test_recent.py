@@ -65,6 +65,8 @@ def from_ledger(feed_stage: FeedStage, feed: str = "f") -> Window:
         answers,
         np.array([of_round.rule for of_round in votes_of], np.int64),
         np.array(parts, np.int64).reshape(-1, len(RULE_PART)),
+        np.count_nonzero(votes, axis=1),
+        (votes * answers).sum(axis=1, dtype=np.int64),
         scatter,
         crowd_of_all(distances, scatter, answers != 0, repeats),
         tallies(cast, cast),
@@ -127,7 +129,7 @@ def same(one: Window, two: Window) -> bool:
     """To the last bit, but for distances: the twin computes them in another order, and does not round them."""
     exact = all(
         np.array_equal(x, y) and x.dtype == y.dtype
-        for x, y in zip((*one[:6], *(one.tallies or ())), (*two[:6], *(two.tallies or ())), strict=True)
+        for x, y in zip((*one[:8], *(one.tallies or ())), (*two[:8], *(two.tallies or ())), strict=True)
     )
     near = zip((one.scatter, *one.crowd), (two.scatter, *two.crowd), strict=True)
     return exact and all(np.allclose(x, y, rtol=1e-5, atol=1e-4) for x, y in near)

@@ -5,8 +5,9 @@ import pytest
 
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import copies as module
-from stream_peer.numerics.dependence.copies import Copies, find_copies
+from stream_peer.numerics.dependence.copies import Copies, copies_among, find_copies
 from stream_peer.numerics.dependence.suspicion import PairTallies, covariances, suspicion, tallies, witnesses
+from stream_peer.numerics.dependence.vote_bits import VoteBits
 
 GOOD = 4
 
@@ -193,3 +194,32 @@ def test_tallies_of_parts_add_up_to_those_of_all_questions(questions: int) -> No
         assert np.array_equal(of_parts.sum(axis=0), whole)
     last = votes[-(questions // 10) :]
     assert np.array_equal(tallies(votes, votes, 10).product[-1], last.T @ last)
+
+
+@pytest.mark.parametrize("questions", [40, 63, 64, 300])
+def test_bits_tell_of_pairs_what_tallies_do(questions: int) -> None:
+    generator = np.random.default_rng(questions)
+    votes = generator.choice(np.array([-1, 0, 1], np.int8), (questions, 30), p=[0.2, 0.1, 0.7])
+    votes[:, 20] = votes[:, 3]
+    by_bits, counted = VoteBits(votes), tallies(votes, votes)
+    pairs = np.array([(3, 20), (0, 29), (7, 7), (29, 0)])
+    both_yes, both_no, yes_no, no_yes = by_bits.of_pairs(pairs)
+    assert np.array_equal(both_yes + both_no - yes_no - no_yes, counted.product[pairs[:, 0], pairs[:, 1]])
+    assert np.array_equal(both_yes + yes_no - both_no - no_yes, counted.left[pairs[:, 0], pairs[:, 1]])
+    assert np.array_equal(by_bits.said, counted.common.diagonal())
+    apart = (counted.common - counted.product) / 2.0
+    assert np.array_equal(by_bits.disagreements(slice(2, 9), slice(0, 30)), apart[2:9])
+
+
+@pytest.mark.parametrize("yes", [0.5, 0.3])
+def test_of_very_many_experts_the_same_copies_are_found_though_most_pairs_are_only_glanced_at(yes: float) -> None:
+    generator = np.random.default_rng(5)
+    truth = np.where(generator.random(200) < yes, 1, -1)
+    crowd = np.where(generator.random((200, 300)) < generator.uniform(0.05, 0.4, 300), -1, 1) * truth[:, None]
+    crowd[generator.random(crowd.shape) < 0.2] = 0
+    votes = crowd.astype(np.int8)
+    votes[:, 250] = votes[:, 17]
+    counted = tallies(votes, votes)
+    found = find_copies(votes)
+    assert (17, 250) in [group.experts for group in found]
+    assert found == copies_among(votes, (), None, 0, counted)
