@@ -60,7 +60,7 @@ def promised(every: Sequence[Manifest]) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for manifest in every:
         fixed: dict[str, Any] = {}
-        if manifest["kind"] == "StatefulSet":
+        if manifest["kind"] in ("StatefulSet", "Deployment"):
             fixed = {name: manifest["spec"][name] for name in IMMUTABLE if name in manifest["spec"]}
         elif manifest["kind"] == "Service":
             fixed = {name: manifest["spec"].get(name) for name in ("clusterIP", "selector")}

@@ -17,6 +17,7 @@ from tests.infra.support.chart import (
     all_of,
     containers,
     environment,
+    gateway,
     manifests,
     mounted,
     of_ci,
@@ -50,6 +51,11 @@ kafka:
     certificateSecret: {name: tls}
 secret: {name: draws}
 producersSecret: {name: producers}
+gateway:
+  enabled: true
+  tokensSecret: {name: tokens}
+  certificateSecret: {name: tls}
+  clientCaSecret: {name: ca}
 http: {port: 9000, tokenSecret: {name: http}}
 logLevel: warning
 shutdownDeadlineSeconds: 15
@@ -60,6 +66,7 @@ BY_SETTINGS = {
     "broker_patience": "2m",
     "snapshot_every": {"seconds": 5, "records": 1000, "bytes": "1MB"},
     "gather": "20ms",
+    "gateway": {"events_per_second": 100, "bytes_per_second": "1MB"},
     "http": {"host": "::"},
     "store": "memory",
     "start": "latest",
@@ -163,7 +170,9 @@ def test_every_setting_of_the_process_can_be_given(tmp_path: Path) -> None:
     given = yaml.safe_load(BY_VALUES) | {"settings": BY_SETTINGS}
     every = manifests(yaml.safe_dump(given))
 
-    origins = loaded(every, tmp_path).origins
+    of_gateway = loaded(every, tmp_path, gateway(every)).origins
+    gateways = {path: origin for path, origin in of_gateway.items() if path.startswith("gateway.")}
+    origins = {**loaded(every, tmp_path).origins, **gateways}
 
     # A secret in the environment, as text, would be in the object that describes the pod: it is given as a file.
     assert [path for path in leaves() if origins[path] == "default"] == []

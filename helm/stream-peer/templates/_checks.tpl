@@ -5,6 +5,7 @@
 {{- include "stream-peer.checkFeedNames" . -}}
 {{- include "stream-peer.checkSecurity" . -}}
 {{- include "stream-peer.checkScaling" . -}}
+{{- include "stream-peer.checkGateway" . -}}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
 {{- fail "metrics.podMonitor and metrics.serviceMonitor are both enabled: everything would be scraped and counted twice" -}}
 {{- end -}}
@@ -33,6 +34,8 @@
 {{- end -}}
 {{- $nested := dict
   "http" (dict "port" "http.port" "advertise" "http.advertise" "hosts" "http.hosts" "token_file" "http.tokenSecret.name")
+  "gateway" (dict "tokens_file" "gateway.tokensSecret.name" "cert_file" "gateway.certificateSecret.name"
+    "key_file" "gateway.certificateSecret.name" "client_ca_file" "gateway.clientCaSecret.name")
   "log" (dict "level" "logLevel") -}}
 {{- range $block, $names := $nested -}}
 {{- $given := dig $block (dict) $.Values.settings -}}
@@ -85,6 +88,23 @@
 {{- range $name := list "caSecret" "certificateSecret" -}}
 {{- if (index $security $name).name -}}
 {{- fail (printf "kafka.security.%s would not be used by protocol %s: set ssl or sasl_ssl" $name $security.protocol) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* What a gateway would end with. */}}
+{{- define "stream-peer.checkGateway" -}}
+{{- with .Values.gateway -}}
+{{- if .enabled -}}
+{{- if not $.Values.producersSecret.name -}}
+{{- fail "producersSecret.name: a gateway needs it, as who posts is a producer" -}}
+{{- end -}}
+{{- if not (or .tokensSecret.name .clientCaSecret.name) -}}
+{{- fail "gateway.tokensSecret.name: nobody could post without it, or gateway.clientCaSecret.name" -}}
+{{- end -}}
+{{- if and .clientCaSecret.name (not .certificateSecret.name) -}}
+{{- fail "gateway.certificateSecret.name: client certificates need the gateway's own" -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}

@@ -39,6 +39,21 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 app.kubernetes.io/component: worker
 {{- end -}}
 
+{{- define "stream-peer.gatewayName" -}}
+{{ include "stream-peer.fullname" . }}-gateway
+{{- end -}}
+
+{{- define "stream-peer.gateways" -}}
+{{ include "stream-peer.release" . }}
+app.kubernetes.io/component: gateway
+{{- end -}}
+
+{{/* Names by which a Service of the release is asked for; the argument is (list . Service). */}}
+{{- define "stream-peer.serviceNames" -}}
+{{- $inNamespace := printf "%s.%s" (index . 1) (index . 0).Release.Namespace -}}
+{{- list (index . 1) $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) | toJson -}}
+{{- end -}}
+
 {{/* Labels of every object, except its component. */}}
 {{- define "stream-peer.labels" -}}
 {{ include "stream-peer.release" . }}

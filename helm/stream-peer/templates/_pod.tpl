@@ -80,9 +80,9 @@ env:
   {{- end }}
   {{- if eq $component "worker" }}
   - {name: STREAM_PEER_SIGNING_KEY_FILE, value: /etc/stream-peer/signing-key/signing-key}
-  {{- if $values.producersSecret.name }}
-  - {name: STREAM_PEER_PRODUCERS_FILE, value: {{ printf "/etc/stream-peer/producers/%s" $values.producersSecret.key | quote }}}
   {{- end }}
+  {{- if and $values.producersSecret.name (has $component (list "worker" "gateway")) }}
+  - {name: STREAM_PEER_PRODUCERS_FILE, value: {{ printf "/etc/stream-peer/producers/%s" $values.producersSecret.key | quote }}}
   {{- end }}
   {{- with $values.extraEnv }}
   {{- toYaml . | nindent 2 }}

@@ -12,9 +12,7 @@ said there (_checks.tpl).
   "control_events" (int $kafka.partitions.controlEvents)
   "feed_log" (int $kafka.partitions.feedLog)
   "dead_letters" (int $kafka.partitions.deadLetters) -}}
-{{- $service := include "stream-peer.fullname" . -}}
-{{- $inNamespace := printf "%s.%s" $service .Release.Namespace -}}
-{{- $names := list $service $inNamespace (printf "%s.svc" $inNamespace) (printf "%s.svc.cluster.local" $inNamespace) -}}
+{{- $names := include "stream-peer.serviceNames" (list . (include "stream-peer.fullname" .)) | fromJsonArray -}}
 {{- $http := dict "port" (int .Values.http.port) "hosts" (concat $names .Values.http.hosts | join ",") -}}
 {{- if .Values.http.tokenSecret.name -}}{{- $_ := set $http "token_file" "/etc/stream-peer/http-token/token" -}}{{- end -}}
 {{- $own := dict
@@ -65,9 +63,9 @@ key_file: /etc/stream-peer/certificate/tls.key
 {{- end -}}
 
 {{/*
-The Secrets in use by a component, worker, set-up or test: volume name -> Secret and the files it gives; the argument is
-(list . component). What signs, and what tells producers, is for workers alone; the signing key of the chart itself is
-not there yet when the set-up Job runs.
+The Secrets in use by a component, worker, gateway, set-up or test: volume name -> Secret and the files it gives; the argument is
+(list . component). What signs is for workers alone, what tells producers for gateways as well; the signing key of the
+chart itself is not there yet when the set-up Job runs.
 */}}
 {{- define "stream-peer.secrets" -}}
 {{- $values := (index . 0).Values -}}
@@ -92,6 +90,20 @@ certificate:
 signing-key:
   secretName: {{ include "stream-peer.signingKeyName" (index . 0) | quote }}
   items: [{key: {{ $values.signingKeySecret.key | quote }}, path: signing-key}]
+{{- end }}
+{{- if eq (index . 1) "gateway" }}
+{{- range $volume, $wanted := dict "gateway-tokens" (list $values.gateway.tokensSecret "tokens") "gateway-client-ca" (list $values.gateway.clientCaSecret "ca.crt") }}
+{{- with index $wanted 0 }}{{ if .name }}
+{{ $volume }}: {secretName: {{ .name | quote }}, items: [{key: {{ .key | quote }}, path: {{ index $wanted 1 }}}]}
+{{- end }}{{ end }}
+{{- end }}
+{{- with $values.gateway.certificateSecret }}{{ if .name }}
+gateway-certificate:
+  secretName: {{ .name | quote }}
+  items: [{key: {{ .certificateKey | quote }}, path: tls.crt}, {key: {{ .privateKey | quote }}, path: tls.key}]
+{{- end }}{{ end }}
+{{- end }}
+{{- if has (index . 1) (list "worker" "gateway") }}
 {{- with $values.producersSecret.name }}
 producers: {secretName: {{ . | quote }}}
 {{- end }}

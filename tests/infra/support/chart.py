@@ -81,9 +81,9 @@ def set_up_job(every: Sequence[Manifest], name: str = "set-up") -> Manifest:
 
 
 def pod_specs(every: Sequence[Manifest]) -> Iterator[Manifest]:
-    """What pods are made from: those of workers, of the set-up Jobs and of ``helm test``."""
+    """What pods are made from: those of workers, of gateways, of the set-up Jobs and of ``helm test``."""
     for manifest in every:
-        if manifest["kind"] in ("StatefulSet", "Job"):
+        if manifest["kind"] in ("StatefulSet", "Deployment", "Job"):
             yield manifest["spec"]["template"]["spec"]
         if manifest["kind"] == "Pod":
             yield manifest["spec"]
@@ -97,6 +97,13 @@ def containers(spec: Manifest) -> list[Manifest]:
 def worker(every: Sequence[Manifest]) -> Manifest:
     """The container of the one StatefulSet."""
     (found,) = one("StatefulSet", every)["spec"]["template"]["spec"]["containers"]
+    assert isinstance(found, dict)
+    return found
+
+
+def gateway(every: Sequence[Manifest]) -> Manifest:
+    """The container of the one Deployment."""
+    (found,) = one("Deployment", every)["spec"]["template"]["spec"]["containers"]
     assert isinstance(found, dict)
     return found
 
@@ -126,6 +133,10 @@ def mounted(text: str, files: Path) -> str:
         ("certificate", "tls.key"),
         ("producers", "producers.yaml"),
         ("signing-key", "signing-key"),
+        ("gateway-tokens", "tokens"),
+        ("gateway-certificate", "tls.crt"),
+        ("gateway-certificate", "tls.key"),
+        ("gateway-client-ca", "ca.crt"),
     ):
         path = files / directory / file
         path.parent.mkdir(parents=True, exist_ok=True)
