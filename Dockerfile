@@ -22,10 +22,10 @@ RUN python3 -m venv /opt/build \
 COPY pyproject.toml README.md LICENSE ./
 COPY stream_peer stream_peer
 # Compiled once, here: the root file system that it runs on may be read-only, and a health check has to be quick.
-# Unchecked hashes instead of times: the same sources give the same layer.
+# Unchecked hashes instead of times, and no random order: the same sources give the same layer.
 RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /opt/wheel . \
     && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps --no-index /opt/wheel/*.whl \
-    && python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
+    && PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
 
 # A volume that is mounted over it takes its owner and mode over: the key of docker-compose.yml.
 RUN install -d -m 0700 /opt/state/keys

@@ -10,7 +10,7 @@
 #                 the mechanism first
 #   make check    style, types, imports, spelling, docs, generated files; then what it is deployed with (tests/infra)
 #   make house    signs of how simple the package is: size, what a round passes, imports, words of docs
-#   make sbom     source, wheel and chart of a release, and the bill of materials of what comes along
+#   make release  what a tag publishes, in dist/: wheels, sources, image, chart, docs, bill of materials, upgrade notes, sums
 PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults golden simulate check lint infra image stack bench bench-peers bench-short house soak quality generated docs format lock dist sbom clean
+.PHONY: help demo test faults golden simulate check lint infra image stack bench bench-peers bench-short house soak quality generated docs format lock dist sbom release clean
 
 include tools.mk
 
@@ -145,22 +145,38 @@ lock: $(VENV)/.dev
 	$(PIP_COMPILE) --constraint requirements/dev.txt --output-file requirements/quality.txt requirements/quality.in
 	$(PIP_COMPILE) --output-file requirements/peers.txt requirements/peers.in
 
-# What a release consists of: source, wheel, chart; and what comes along with the wheel, by name, version and licence.
+# What a release consists of. Everything in it has the date of the commit: the same commit gives the same files.
 DIST ?= dist
+BASE_IMAGE ?=
+VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' stream_peer/__init__.py)
+PACK = tar --sort=name --mtime=@$$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner --format=ustar
+dist sbom release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+
 dist: $(VENV)/.dev $(TOOLS)/.complete
 	rm -rf $(DIST)
 	$(VENV)/bin/python -m build --no-isolation --outdir $(DIST) .
+	$(VENV)/bin/python -m build --no-isolation --outdir $(DIST) client
 	$(TOOLS)/bin/helm package helm/stream-peer --destination $(DIST)/chart
+	tar -C $(DIST)/chart -xzf $(DIST)/chart/stream-peer-$(VERSION).tgz
+	$(PACK) -C $(DIST)/chart -c stream-peer | gzip -n > $(DIST)/stream-peer-$(VERSION).tgz
+	rm -r $(DIST)/chart
 
+# What comes along with the wheel, by name, version and licence.
 sbom: dist
 	$(PYTHON) -m venv --clear --without-pip $(DIST)/runtime
 	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --require-hashes -r requirements/runtime.txt
 	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-deps --no-index --find-links $(DIST) stream-peer
-	sed "s/^dynamic = .*/version = \"$$($(VENV)/bin/python -c 'import stream_peer; print(stream_peer.__version__)')\"/" \
-		pyproject.toml > $(DIST)/runtime/pyproject.toml
+	sed 's/^dynamic = .*/version = "$(VERSION)"/' pyproject.toml > $(DIST)/runtime/pyproject.toml
 	$(TOOLS)/bin/cyclonedx-py environment --pyproject $(DIST)/runtime/pyproject.toml --output-reproducible \
 		--output-file $(DIST)/sbom.cdx.json $(DIST)/runtime
 	rm -rf $(DIST)/runtime
+
+# The image is built by root, with buildah; BASE_IMAGE=python:3.13-slim-bookworm@sha256:... instead of one by debootstrap.
+release: sbom docs
+	$(PACK) --exclude=.doctrees --exclude=.buildinfo -C docs/_build/html -c . | gzip -n > $(DIST)/stream-peer-docs-$(VERSION).tar.gz
+	$(VENV)/bin/python -m docs.upgrade_notes > $(DIST)/UPGRADE.md
+	$(VENV)/bin/python -m tests.infra.support.image $(DIST)/stream-peer-image-$(VERSION).tar $(BASE_IMAGE)
+	cd $(DIST) && sha256sum -- * > SHA256SUMS
 
 clean:
 	rm -rf $(VENV) build dist docs/_build .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis report.html paper-report paper-images

@@ -71,6 +71,22 @@ def test_an_install_or_upgrade_that_is_shown_renders(words: list[str]) -> None:
     assert result.returncode == 0, said(result)
 
 
+def test_the_image_that_is_built_and_loaded_is_that_of_an_install_without_a_value_for_it() -> None:
+    built = re.findall(
+        r"(?:docker build --tag|load docker-image|image load) (stream-peer:[\d.]+\d)", PAGES["docs/kubernetes.md"]
+    )
+
+    assert len(built) == 3
+    assert {f"image: {image}" for image in built} <= set(re.findall(r"image: \S+", installed()))
+
+
+def installed() -> str:
+    words = next(words for words in HELM if words[1] == "install")
+    return run(
+        tool("helm"), "template", *(word for word in words[2:] if not re.fullmatch(r"--wait|--timeout|\d+m", word))
+    ).stdout
+
+
 def test_other_commands_of_helm_have_their_options() -> None:
     others = [words for words in commands("helm") if words not in HELM]
 

@@ -1,9 +1,10 @@
 """The image, built from a clean export of the tree and run as a cluster would: `make image` shows how it goes."""
 
+import filecmp
 import json
 import re
 import signal
-import subprocess
+import tarfile
 import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -16,7 +17,7 @@ import yaml
 
 from stream_peer import __version__
 from stream_peer.tools.demo.feed import FEED
-from tests.infra.support.image import Container, Store, export, opened, say
+from tests.infra.support.image import IMAGE, Container, Store, build_release, opened, say
 from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.kafka_broker import free_ports
@@ -30,13 +31,43 @@ NOWHERE = "127.0.0.1:1"
 
 @pytest.fixture(scope="module")
 def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store that has the image of this tree."""
+    """A store that has the image of this tree, loaded from the archive that a release has of it."""
     with opened() as store:
-        store.make_base()
-        revision = subprocess.run(["git", "rev-parse", "HEAD"], cwd=ROOT, capture_output=True, text=True, check=True)
-        tree = export(tmp_path_factory.mktemp("tree"))
-        store.build(tree, VERSION=__version__, REVISION=revision.stdout.strip())
+        file = tmp_path_factory.mktemp("archive") / "image.tar"
+        build_release(store, file)
+        store.load(file)
         yield store
+
+
+def test_the_same_commit_gives_the_same_archive(image: Store, tmp_path: Path) -> None:
+    first, second = tmp_path / "first.tar", tmp_path / "second.tar"
+
+    digests = [build_release(image, first), build_release(image, second, cached=False)]
+
+    assert digests[0] == digests[1]
+    assert filecmp.cmp(first, second, shallow=False)
+
+
+def test_its_archive_keeps_the_health_check_and_the_name_of_chart_and_compose_file(
+    image: Store, tmp_path: Path
+) -> None:
+    build_release(image, tmp_path / "image.tar")
+    with tarfile.open(tmp_path / "image.tar") as archive:
+
+        def read(name: str) -> Any:
+            file = archive.extractfile(name)
+            assert file
+            return json.load(file)
+
+        (entry,) = read("index.json")["manifests"]
+        manifest = read(f"blobs/{entry['digest'].replace(':', '/')}")
+        config = read(f"blobs/{manifest['config']['digest'].replace(':', '/')}")["config"]
+    compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
+
+    assert config["Healthcheck"]["Test"] == ["CMD", "stream-peer", "health"]
+    assert manifest["config"]["mediaType"] == "application/vnd.oci.image.config.v1+json"
+    assert entry["annotations"]["io.containerd.image.name"] == IMAGE
+    assert f"docker.io/library/{compose['services']['worker-0']['image']}" == IMAGE
 
 
 def test_its_layers_are_small_and_hold_neither_tools_nor_tests_nor_secrets(image: Store) -> None:

@@ -2,14 +2,20 @@
 
 The base is made by debootstrap once and kept in the user's cache, and so are the layers that did not change: the
 first run takes some minutes, the next ones seconds. Images of earlier runs are removed a day later.
+
+``python -m tests.infra.support.image FILE [BASE]`` writes an OCI archive: the image of a release, on another base if
+one is named. The same commit on the same base gives the same digest.
 """
 
 import fcntl
+import hashlib
 import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import tempfile
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -18,15 +24,15 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import pytest
-
-from tests.infra.support.tools import ROOT, needed
+from stream_peer import __version__
+from tests.infra.support.tools import ROOT, missing
 from tests.integration.support.waiting import wait_until
 
 NEEDED = ("buildah", "podman", "runc", "debootstrap", "git")
 RELEASE = "bookworm"
-BASE = f"localhost/stream-peer-base:{RELEASE}"
-IMAGE = "localhost/stream-peer:test"
+BASE = f"localhost/stream-peer-base:{RELEASE}-plain"
+IMAGE = f"docker.io/library/stream-peer:{__version__}"
+"""What `stream-peer:VERSION`, the default of chart and compose file, stands for."""
 USER = "10001:10001"
 
 # What restricted pods have, and what runc needs here: it may not raise limits.
@@ -48,11 +54,12 @@ class Ended(NamedTuple):
     err: str
 
 
-def can_build() -> None:
-    """Skip the test where images cannot be built; fail it where everything must be there."""
+def obstacle() -> str:
+    """Why this machine cannot build images; empty if it can."""
     if os.geteuid() != 0:
-        pytest.skip("images are built by root here")
-    needed(*NEEDED)
+        return "images are built by root"
+    absent = [name for name in NEEDED if shutil.which(name) is None]
+    return f"install {' '.join(absent)} to build images" if absent else ""
 
 
 def say(text: str) -> None:
@@ -99,24 +106,46 @@ class Store:
         say(f"making the base {BASE} by debootstrap, once")
         include = "--include=python3,python3-venv,ca-certificates"
         _succeeded(_run(["debootstrap", "--variant=minbase", include, RELEASE, str(root)], 900))
-        for left in ("var/cache/apt/archives", "var/lib/apt/lists"):
+        for left in ("var/cache", "var/lib/apt/lists", "var/log"):
             shutil.rmtree(root / left)
+            (root / left).mkdir()
+        for of_this_machine in ("etc/hostname", "etc/machine-id", "etc/resolv.conf"):
+            (root / of_this_machine).unlink(missing_ok=True)
         container = self.buildah("from", "scratch").strip()
         self.buildah("add", "--quiet", container, str(root), "/")
-        self.buildah("commit", "--quiet", container, BASE)
+        self.buildah("commit", "--quiet", "--timestamp", "0", container, BASE)
         self.buildah("rm", container)
         shutil.rmtree(root)
 
-    def build(self, context: Path, **arguments: str) -> None:
+    def build(self, context: Path, *, base: str = BASE, cached: bool = True, **arguments: str) -> None:
         """Build the image from a directory; layers that did not change are taken from the cache."""
         shared = ["--layers"] if self.driver == "overlay" else []
+        fresh = [] if cached else ["--no-cache"]
         mounts = [f"--volume={path}:{path}:ro" for path in _MADE_FOR_PIP if Path(path).exists()]
-        given = [f"--build-arg={name}={value}" for name, value in {"BASE": BASE, **arguments}.items()]
-        how = ["--isolation", "chroot", "--pull-never", "--network", "host", "--format", "docker"]
+        given = [f"--build-arg={name}={value}" for name, value in {"BASE": base, **arguments}.items()]
+        pulled = ["--pull-never"] if base == BASE else []
+        # Only Docker's format has the health check; ``archive`` hands it on.
+        how = ["--isolation", "chroot", "--network", "host", "--format", "docker", "--timestamp", _date()]
         say(f"building {IMAGE} ({self.driver})")
-        self.buildah("build", *shared, *how, *mounts, *given, "--tag", IMAGE, str(context))
+        self.buildah("build", *shared, *fresh, *how, *pulled, *mounts, *given, "--tag", IMAGE, str(context))
         self.podman("image", "prune", "--force", "--filter", "until=24h")
         say("built")
+
+    def archive(self, target: Path) -> str:
+        """Write the image as an OCI archive, to the byte the same for the same image; its digest."""
+        health = json.loads(self.buildah("inspect", "--type", "image", IMAGE))["Docker"]["config"]["Healthcheck"]
+        with tempfile.TemporaryDirectory(prefix="stream-peer-image-") as directory:
+            layout = Path(directory)
+            self.buildah("push", "--quiet", "--format", "oci", IMAGE, f"oci:{layout}:{__version__}")
+            digest = _finish(layout, health)
+            _pack(layout, target)
+        say(f"{target.name}: {digest}")
+        return digest
+
+    def load(self, archive: Path) -> None:
+        """Take the image from an archive, as its users do, in place of the one that was built."""
+        self.podman("image", "rm", "--force", IMAGE)
+        _succeeded(self.podman("load", "--input", str(archive)))
 
     # --- looking at it ---
 
@@ -182,8 +211,8 @@ class Container(NamedTuple):
         return self.store.podman("exec", self.name, "/bin/sh", "-c", script)
 
     def health(self) -> Ended:
-        """Run its HEALTHCHECK."""
-        return self.store.podman("healthcheck", "run", self.name)
+        """Run the command of its HEALTHCHECK, which podman does not take from an OCI archive."""
+        return self.shell("stream-peer health")
 
     def wait_healthy(self, deadline: float = 90.0) -> None:
         """Until its HEALTHCHECK succeeds."""
@@ -210,8 +239,9 @@ class Container(NamedTuple):
 
 @contextmanager
 def opened() -> Iterator[Store]:
-    """The store in the user's cache; who comes second waits."""
-    can_build()
+    """The store in the user's cache; who comes second waits. A test is skipped where images cannot be built."""
+    if reason := obstacle():
+        missing(reason)
     cache = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     home = cache / "stream-peer" / "images"
     home.mkdir(parents=True, exist_ok=True)
@@ -231,6 +261,58 @@ def export(target: Path) -> Path:
     return target
 
 
+def build_release(store: Store, target: Path, *, base: str = BASE, cached: bool = True) -> str:
+    """Build this commit's image and write its archive; the digest."""
+    revision = _succeeded(_run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], 60)).strip()
+    if base == BASE:
+        store.make_base()
+    with tempfile.TemporaryDirectory(prefix="stream-peer-tree-") as tree:
+        store.build(export(Path(tree)), base=base, cached=cached, VERSION=__version__, REVISION=revision)
+    return store.archive(target)
+
+
+def _date() -> str:
+    """Of everything in the image: that of the commit."""
+    given = os.environ.get("SOURCE_DATE_EPOCH")
+    return given or _succeeded(_run(["git", "-C", str(ROOT), "log", "-1", "--format=%ct"], 60)).strip()
+
+
+def _finish(layout: Path, health: Any) -> str:
+    """Give the image of a layout its health check, and its name as Docker, containerd and podman read it."""
+    index = json.loads((layout / "index.json").read_bytes())
+    (entry,) = index["manifests"]
+    manifest = json.loads(_blob(layout, entry["digest"]).read_bytes())
+    config = json.loads(_blob(layout, manifest["config"]["digest"]).read_bytes())
+    config["config"]["Healthcheck"] = health
+    for step in config["history"]:
+        step.pop("comment", None)  # names what the step began with, which has another id at each build
+    _replace(layout, manifest["config"], config)
+    _replace(layout, entry, manifest)
+    entry["annotations"] = {"io.containerd.image.name": IMAGE, "org.opencontainers.image.ref.name": IMAGE}
+    (layout / "index.json").write_bytes(json.dumps(index, sort_keys=True).encode())
+    return str(entry["digest"])
+
+
+def _replace(layout: Path, descriptor: dict[str, Any], content: Any) -> None:
+    _blob(layout, descriptor["digest"]).unlink()
+    data = json.dumps(content, sort_keys=True).encode()
+    descriptor.update(digest=f"sha256:{hashlib.sha256(data).hexdigest()}", size=len(data))
+    _blob(layout, descriptor["digest"]).write_bytes(data)
+
+
+def _blob(layout: Path, digest: str) -> Path:
+    return layout / "blobs" / digest.replace(":", "/")
+
+
+def _pack(directory: Path, target: Path) -> None:
+    with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as archive:
+        for file in sorted(path for path in directory.rglob("*") if path.is_file()):
+            member = tarfile.TarInfo(file.relative_to(directory).as_posix())
+            member.size = file.stat().st_size
+            with file.open("rb") as content:
+                archive.addfile(member, content)
+
+
 def _run(command: Sequence[str], seconds: float) -> Ended:
     done = subprocess.run(command, capture_output=True, text=True, timeout=seconds, check=False)
     heard = [line for line in done.stderr.splitlines(keepends=True) if _HARMLESS not in line]
@@ -240,3 +322,10 @@ def _run(command: Sequence[str], seconds: float) -> Ended:
 def _succeeded(ended: Ended) -> str:
     assert ended.code == 0, f"exit {ended.code}\n{ended.out[-4000:]}\n{ended.err[-4000:]}"
     return ended.out
+
+
+if __name__ == "__main__":
+    if cannot := obstacle():
+        sys.exit(f"{cannot}.")
+    with opened() as images:
+        build_release(images, Path(sys.argv[1]), base=(sys.argv[2:] or [BASE])[0])
