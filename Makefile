@@ -129,6 +129,7 @@ generated: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(VENV)/bin/sphinx-build --quiet --fail-on-warning --keep-going docs docs/_build/html
+	$(VENV)/bin/python -m benchmarks.house --words
 
 # Newer versions within the bounds of pyproject.toml: review the difference, run the tests, commit.
 PIP_COMPILE = $(VENV)/bin/pip-compile --quiet --strip-extras --generate-hashes --reuse-hashes --allow-unsafe --no-header \

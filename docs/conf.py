@@ -16,3 +16,6 @@ myst_heading_anchors = 3
 exclude_patterns = ["_build", "generated", "measured"]
 html_theme = "furo"
 html_title = f"stream_peer {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_copyright = False

@@ -43,7 +43,8 @@ def test_pages_that_programs_write_have_no_words(tmp_path: Path) -> None:
     for folder in ("reference", "measured"):
         (tmp_path / "docs" / folder).mkdir(parents=True)
         (tmp_path / "docs" / folder / "made.md").write_text("none of these\n", encoding="utf-8")
-    (tmp_path / "README.md").write_text("three words here\n", encoding="utf-8")
+    (tmp_path / "README.md").write_text("three words here | - |\n", encoding="utf-8")
     (tmp_path / "docs" / "page.md").write_text("two words\n", encoding="utf-8")
 
     assert house.words_of_docs(tmp_path) == 5
+    assert house.words_of_docs(tmp_path, generated=True) == 6
