@@ -1,7 +1,8 @@
 """Signs of how simple the package is: its size, what a round passes through, how deep imports go, words of docs.
 
 ``python -m benchmarks.house [TREE]``, with the signs of commit 66ed76e beside. TREE is another checkout, of which only
-what can be read from files is counted; ``--words`` counts those of docs alone. These are signs, not goals: no file is cut or joined to meet one.
+what can be read from files is counted; ``--words`` counts those of docs alone. These are signs, not goals: no file is
+cut or joined to meet one.
 """
 
 import ast
