@@ -1,5 +1,8 @@
 """Which partition a key belongs to: the murmur2 hash that Java, Python and most other Kafka clients use."""
 
+from struct import Struct
+
+_words = Struct("<I").iter_unpack
 _MASK = 0xFFFFFFFF
 _MULTIPLIER = 0x5BD1E995
 
@@ -15,8 +18,8 @@ def murmur2(data: bytes) -> int:
     length = len(data)
     value = 0x9747B28C ^ length
     whole = length & ~3
-    for start in range(0, whole, 4):
-        word = int.from_bytes(data[start : start + 4], "little") * _MULTIPLIER & _MASK
+    for (quarter,) in _words(data[:whole]):
+        word = quarter * _MULTIPLIER & _MASK
         word = (word ^ (word >> 24)) * _MULTIPLIER & _MASK
         value = (value * _MULTIPLIER & _MASK) ^ word
     if whole < length:

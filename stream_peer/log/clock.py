@@ -52,12 +52,15 @@ class Agenda:
         if moment is None:
             if self._moments.pop(question_id, None) is not None:
                 self._find_next()
-        elif self._moments.get(question_id) != moment:
+        elif (before := self._moments.get(question_id)) != moment:
             self._moments[question_id] = moment
             heappush(self._heap, (moment, question_id))
             if len(self._heap) > 2 * len(self._moments) + _FEW:
                 self._drop_replaced()
-            self._find_next()
+            if moment < self.next:
+                self.next = moment
+            elif before == self.next:
+                self._find_next()
 
     def due(self, now: Milliseconds) -> Iterator[str]:
         """Questions due by ``now``, each taken off. One that is put back for ``now`` or earlier comes again."""

@@ -272,6 +272,14 @@ class History:
         for who, count in enumerate(counts.tolist()):
             self.counts[who] += count
 
+    def restore(self, names: Sequence[str], log: bytearray) -> None:
+        """Take up a whole history where there was none. ``first`` and ``gone`` are the caller's."""
+        self.experts = dict(zip(names, range(len(names)), strict=True))
+        self.id_bytes = len("".join(names).encode())
+        self.log = log
+        numbers = np.frombuffer(log, _ENTRY)["who"] & _NUMBER
+        self.counts = bytearray(np.bincount(numbers, minlength=len(names)).tolist())
+
     def rename(self, name: Callable[[str], str]) -> None:
         """Rename every expert; no two may get the same name."""
         self.experts = {name(expert_id): who for expert_id, who in self.experts.items()}

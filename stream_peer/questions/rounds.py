@@ -326,7 +326,7 @@ class Reconciler:
         """Note when the question is due next; drop its history once ``history_for`` has passed."""
         now = self._clock.now
         settings = question.settings
-        grace = (question.terms or Terms.of(settings)).grace
+        grace = (question.terms or settings).grace
         closed = 0 if plan.close is None else plan.close + grace
         ends = max(closed, question.touched) + settings.history_for
         if ends <= now:

@@ -215,7 +215,7 @@ class QuestionState:
 
     def plan(self) -> RoundPlan:
         """The question's moments, from schedule, truth and history."""
-        terms = self.terms or Terms.of(self.settings)
+        terms = self.terms or self.settings
         opens = self._opens()
         cut = self.truth.cut if self.truth else None
         close = close_of(opens, self.closes[1] if self.closes else None, cut, terms.max_open)
@@ -233,7 +233,7 @@ class QuestionState:
         Nothing is due of a question without forecasts, so that the first one, whenever it counts, calls for ticks.
         """
         self.replan_before = 0 if self.opens else self.history.first
-        if (self.terms or Terms.of(self.settings)).quorum:
+        if (self.terms or self.settings).quorum:
             reached = NEVER if plan.quorum is None else plan.quorum + 1
             self.replan_before = max(self.replan_before, reached)
         settled = max((boundary for boundary in plan.boundaries if boundary <= passed), default=0)
@@ -336,31 +336,24 @@ def decode_question_entry(
     return question
 
 
-_STATED = ("declared", "opens", "closes", "weight", "own_feed", "other_feed", "truth")
-_AS_STORED = (
-    *_STATED,
-    "provisional",
-    "terms",
-    "terms_at",
-    "told",
-    "told_provisional",
-    "touched",
-    "emitted",
-    "warned",
-    "published_in",
-)
-
-
 def _take_up(question: QuestionState, stored: _Stored) -> None:
-    for name in _AS_STORED:
-        setattr(question, name, getattr(stored, name))
-    question.history.merge(stored.experts, _log_of(stored))
-    question.history.first = stored.first
-    question.history.gone = stored.first if stored.gone is None else stored.gone
-    question.chunks = stored.chunks
-    question.changed_experts = set() if stored.chunks else None
+    question.declared, question.opens, question.closes = stored.declared, stored.opens, stored.closes
+    question.weight, question.own_feed, question.other_feed = stored.weight, stored.own_feed, stored.other_feed
+    question.provisional, question.told_provisional = stored.provisional, stored.told_provisional
+    question.terms, question.terms_at, question.told = stored.terms, stored.terms_at, stored.told
+    question.touched, question.emitted, question.warned = stored.touched, stored.emitted, stored.warned
+    question.published_in = stored.published_in
+    history = question.history
+    history.restore(stored.experts, _log_of(stored))
+    history.first = stored.first
+    history.gone = stored.first if stored.gone is None else stored.gone
+    if stored.truth is not None:
+        question.truth = stored.truth
+    if stored.chunks:
+        question.chunks, question.changed_experts = stored.chunks, set()
     named = stored.own_feed or stored.other_feed
-    question.feed = named[1] if named else DEFAULT_FEED
+    if named:
+        question.feed = named[1]
 
 
 def _log_of(stored: _Stored | _Chunk) -> bytearray:
