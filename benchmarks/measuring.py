@@ -105,13 +105,14 @@ class Groups:
         places = [TopicPartition(topic, p) for p in self._consumer.partitions_for_topic(topic) or ()]
         return {place.partition: end for place, end in self._consumer.end_offsets(places).items()}
 
-    def is_stable(self, group: str) -> bool:
-        """Whether the group has members and knows what each of them reads."""
+    def is_stable(self, group: str, members: int | None = None) -> bool:
+        """Whether the group has members, or so many of them, and knows what each of them reads."""
         try:
             described = self._admin.describe_groups([group])[group]
         except (CoordinatorNotAvailableError, CoordinatorLoadInProgressError, GroupIdNotFoundError):
             return False  # nobody has asked for it yet
-        return bool(described["group_state"] == "Stable" and described["members"])
+        found = len(described["members"])
+        return bool(described["group_state"] == "Stable" and found and members in (None, found))
 
     def has_read_all(self, group: str, topic: str) -> bool:
         """Whether the group has committed everything that the topic holds."""

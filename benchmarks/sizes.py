@@ -203,13 +203,13 @@ def recovery_seconds(made: Callable[[int], Durable], make: Callable[[], Any], ma
     """Seconds to take a million of them up again."""
     durable = made(many)
     rows = list(durable.log.rows())
-    log = _Again(rows)
+    log = Again(rows)
     began = time.process_time()
     Durable(make(), log, "next")
     return (time.process_time() - began) / many * MILLION
 
 
-class _Again(Compacted):
+class Again(Compacted):
     """A changelog that is in memory, so that reading it costs nothing."""
 
     def __init__(self, rows: list[tuple[int, bytes, bytes]]) -> None:
