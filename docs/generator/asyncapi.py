@@ -41,7 +41,7 @@ _ANY_KEY = {"description": "as it came"}
 _TEXT = {"type": "string"}
 _CONTROLS = ("expert", "feed", "feed-import", "settings")
 _OURS = ("tick", "signatures-from-here")
-_EVENTS = ("question", "forecast", "forecasts", "resolution")
+_EVENTS = ("question", "forecast", "group-forecast", "forecasts", "resolution", "group-resolution")
 
 ABOUT = """\
 What platforms write to stream_peer, what it writes itself, and what subscribers read. Send and receive are said from

@@ -15,7 +15,11 @@ from stream_peer.events import feed_log, incoming, outputs
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 DIRECTORY = "stream_peer/events/schemas"
 
-INCOMING = {kind.__struct_config__.tag: kind for kind in get_args(incoming.Event)}
+INCOMING = {
+    **{kind.__struct_config__.tag: kind for kind in get_args(incoming.Event)},
+    "group-forecast": incoming.GroupForecast,  # their types are those of others
+    "group-resolution": incoming.GroupResolution,
+}
 FEED_LOG = {f"feed-log.{kind.__struct_config__.tag}": kind for kind in get_args(feed_log.AnyFeedLogRecord)}
 OUTPUTS = {
     "weights": outputs.Weights,

@@ -29,7 +29,8 @@ DIRECTORY = "docs/generated"
 ALERTS = "helm/stream-peer/rules/alerts.yaml"
 RUNBOOK = "docs/runbook"
 
-INCOMING = get_args(incoming.Event)
+_EVENTS = get_args(incoming.Event)
+INCOMING = (*_EVENTS[:2], incoming.GroupForecast, *_EVENTS[2:4], incoming.GroupResolution, *_EVENTS[4:])
 FEED_SETTINGS = {
     "round_every": "time between two rounds of a question; doubles after every 8; `null`: the close alone makes one",
     "quorum": "a round as well at the first moment at which so many experts have a forecast",

@@ -1,21 +1,25 @@
 """What platforms send, decoded and checked once, at the door: ``decode`` returns an event or raises RejectedEvent."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
+from itertools import pairwise
 from typing import Annotated, Any, Literal, NamedTuple, get_args
 
 import msgspec
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import Place, Source
+from stream_peer.events.groups import Value, group_id_of, option_id, threshold_id, value_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import TAKEN, YEAR_1900, YEAR_2000, Milliseconds, from_iso, to_milliseconds
 
 MAX_EVENT_BYTES = 1_000_000
 MAX_ID_BYTES = 256
 SCHEMA_VERSION = 1
+MAX_PARTS = 200
+"""Options or thresholds of an event: each is a question, and all of them are folded at once."""
 
 QuestionId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
 ExpertId = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
@@ -26,6 +30,9 @@ FeedName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": _FEED_NAME}
 """Checked by ``is_feed_name``, not by the decoder: a regular expression each time would be half of its work."""
 Probability = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 QuestionWeight = Annotated[float, msgspec.Meta(gt=0.0, le=1.0)]
+PartName = Annotated[str, msgspec.Meta(min_length=1, max_length=MAX_ID_BYTES)]
+_OF_PARTS = msgspec.Meta(min_length=1, max_length=MAX_PARTS)
+ByPart = Annotated[dict[PartName, Probability | None], _OF_PARTS]
 
 
 class _Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -36,7 +43,8 @@ class Question(_Message, frozen=True, kw_only=True, tag="question"):
     """Opens or edits a question. Topic ``forecast-events``, key ``question_id``.
 
     Each field is last-writer-wins by (``at``, offset); ``at`` defaults to the record time. Moving ``closes_at``
-    reopens the question or cuts it in the past. ``weight`` is its share of a full question in every sum.
+    reopens the question or cuts it in the past. ``weight`` is its share of a full question in every sum. With
+    ``options`` or ``thresholds`` (numbers, or times in ISO 8601) it is a group of questions, one for each of them.
     """
 
     question_id: QuestionId
@@ -45,8 +53,22 @@ class Question(_Message, frozen=True, kw_only=True, tag="question"):
     opens_at: datetime | None = None
     closes_at: datetime | None = None
     weight: QuestionWeight | None = None
+    options: Annotated[list[PartName], _OF_PARTS] | None = None
+    thresholds: Annotated[list[float | str], _OF_PARTS] | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
+
+    @property
+    def parts(self) -> list[str]:
+        """Ids of the questions that it names: none if it is a question itself.
+
+        Raises
+        ------
+        RejectedEvent
+            If a threshold is none.
+        """
+        options = [option_id(self.question_id, option) for option in self.options or ()]
+        return options + [_threshold_id(self.question_id, one, "thresholds") for one in self.thresholds or ()]
 
 
 class Forecast(_Message, frozen=True, kw_only=True, tag="forecast"):
@@ -63,6 +85,66 @@ class Forecast(_Message, frozen=True, kw_only=True, tag="forecast"):
     feed: FeedName | None = None
     event_id: EventId | None = None
     schema: int = SCHEMA_VERSION
+
+
+class GroupForecast(_Message, frozen=True, kw_only=True, tag="forecast"):
+    """An expert's forecast of a group of questions: in place of ``probability`` it has ``options`` or ``cdf``.
+
+    Topic ``forecast-events``, key ``question_id``, that of the group. ``options``: the probability of each option;
+    ``cdf``: of at most each threshold, a number or a time in ISO 8601. The same as one ``forecast`` each.
+    """
+
+    question_id: QuestionId
+    expert_id: ExpertId
+    options: ByPart | None = None
+    cdf: ByPart | None = None
+    at: datetime
+    feed: FeedName | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def parts(self) -> dict[str, float | None]:
+        """The probability of each question of the group that it names, by the question's id.
+
+        Raises
+        ------
+        RejectedEvent
+            If a threshold is none, or named twice, or ``cdf`` falls.
+        """
+        if (self.options is None) == (self.cdf is None):
+            msg = "a forecast has one of probability, options and cdf"
+            raise RejectedEvent(Reason.CONTRADICTORY, field="options", message=msg)
+        if self.options is not None:
+            return {option_id(self.question_id, option): p for option, p in self.options.items()}
+        found = {_threshold_id(self.question_id, one, "cdf"): p for one, p in (self.cdf or {}).items()}
+        if len(found) < len(self.cdf or {}):
+            msg = "cdf: one threshold is there twice, in two spellings"
+            raise RejectedEvent(Reason.CONTRADICTORY, field="cdf", message=msg)
+        stated = sorted((value_of(one), p) for one, p in (self.cdf or {}).items() if p is not None)
+        for (low, p), (high, q) in pairwise(stated):
+            if low.kind != high.kind or p > q:
+                what = "one is a number, the other a time" if low.kind != high.kind else f"it falls from {p} to {q}"
+                msg = f"cdf: from {low} to {high} {what}; it has the probabilities of at most each threshold"
+                raise RejectedEvent(Reason.CONTRADICTORY, field="cdf", message=msg)
+        return found
+
+    def forecasts_of(self, parts: Mapping[str, float | None]) -> list[Forecast]:
+        """The forecasts that some of its parts are."""
+        fields = {name: getattr(self, name) for name in ("expert_id", "at", "feed", "event_id")}
+        return [Forecast(question_id=part, probability=probability, **fields) for part, probability in parts.items()]
+
+
+def _threshold_id(group: str, threshold: float | str, field: str) -> str:
+    return threshold_id(group, _value(threshold, field))
+
+
+def _value(said: float | str, field: str) -> Value:
+    try:
+        return value_of(said)
+    except (ValueError, OverflowError):
+        msg = f"{field}: {said!r} is neither a number nor a time in ISO 8601"
+        raise RejectedEvent(Reason.WRONG_TYPE, field=field, message=msg) from None
 
 
 class Forecasts(_Message, frozen=True, kw_only=True, tag="forecasts"):
@@ -113,7 +195,7 @@ class Resolution(_Message, frozen=True, kw_only=True, tag="resolution"):
 
     Topic ``forecast-events``, key ``question_id``. Last-writer-wins by (``at``, offset); ``closed_at`` cuts in the
     past. ``verdict`` is the outcome in its one internal spelling. ``provisional``: it closes nothing and reveals
-    nothing; it is shown until a resolution without it comes.
+    nothing; it is shown until a resolution without it comes. A group of questions can so be annulled or retracted.
     """
 
     question_id: QuestionId
@@ -143,6 +225,45 @@ class Resolution(_Message, frozen=True, kw_only=True, tag="resolution"):
             msg = f"outcome is {value!r}, not yes, no, 0, 1, true, false, null (annulled) or 'open' (retracted)"
             raise RejectedEvent(Reason.OUTCOME_UNKNOWN, field="outcome", message=msg)
         return verdict
+
+
+class GroupResolution(_Message, frozen=True, kw_only=True, tag="resolution"):
+    """The outcome of a group of questions: in place of ``outcome`` it has ``option`` or ``value``.
+
+    Topic ``forecast-events``, key ``question_id``, that of the group. ``option``: the one that it is; ``value``: what
+    thresholds are compared with, a number or a time in ISO 8601. The same as one ``resolution`` each.
+    """
+
+    question_id: QuestionId
+    option: PartName | None = None
+    value: float | str | None = None
+    at: datetime
+    closed_at: datetime | None = None
+    provisional: bool = False
+    feed: FeedName | None = None
+    event_id: EventId | None = None
+    schema: int = SCHEMA_VERSION
+
+    @property
+    def said(self) -> str | Value:
+        """The option, or the value.
+
+        Raises
+        ------
+        RejectedEvent
+            If there is none, or both.
+        """
+        if self.option is not None and self.value is None:
+            return self.option
+        if self.value is not None and self.option is None:
+            return _value(self.value, "value")
+        msg = "a resolution has one of outcome, option and value"
+        raise RejectedEvent(Reason.CONTRADICTORY, field="option", message=msg)
+
+    def of_part(self, part: str, outcome: int) -> Resolution:
+        """The resolution of one of its questions."""
+        fields = {name: getattr(self, name) for name in ("at", "closed_at", "provisional", "feed", "event_id")}
+        return Resolution(question_id=part, outcome=outcome, **fields)
 
 
 class ExpertControl(_Message, frozen=True, kw_only=True, tag="expert"):
@@ -279,6 +400,8 @@ Event = (
     | Tick
     | SignaturesFromHere
 )
+AnyEvent = Event | GroupForecast | GroupResolution
+"""What ``decode`` gives: events of groups have the types of others, and other fields."""
 
 _MAGIC_BYTE = b"\0"
 _FRAME_BYTES = 5  # the magic byte and the number of the schema
@@ -308,6 +431,11 @@ _FIELDS: dict[str, frozenset[str]] = {
     f'"{kind.__struct_config__.tag}"': frozenset(("type", *kind.__struct_fields__)) for kind in get_args(Event)
 }
 """The fields that each type has, by the type as it is written."""
+_OF_GROUPS: tuple[tuple[type[GroupForecast | GroupResolution], str, frozenset[str]], ...] = (
+    (GroupForecast, "probability", frozenset(("options", "cdf"))),
+    (GroupResolution, "outcome", frozenset(("option", "value"))),
+)
+"""Events of groups: what they have in place of what."""
 _UNKNOWN_FIELD = "unknown field"
 _NAME_SHOWN = 60
 _NAMES_TOLD = 20
@@ -320,7 +448,7 @@ _TIME_FIELDS = ("at", "opens_at", "closes_at", "closed_at", "now")
 _PATH = re.compile(r" - at `(?:key in )?\$\.?([^`]*)`$")
 
 
-def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
+def decode(payload: bytes | None, unknown: list[str] | None = None) -> AnyEvent:
     """Decode one message of ``forecast-events`` or ``control-events``.
 
     Parameters
@@ -342,7 +470,7 @@ def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
         raise RejectedEvent(Reason.TOO_LARGE, message=msg)
     try:
         try:
-            event: Event = decode_usual(payload)
+            event: AnyEvent = decode_usual(payload)
         except msgspec.ValidationError as error:
             event = _decoded_again(payload, str(error), [] if unknown is None else unknown)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -354,32 +482,46 @@ def decode(payload: bytes | None, unknown: list[str] | None = None) -> Event:
     return event
 
 
-def _decoded_again(payload: bytes, fault: str, unknown: list[str]) -> Event:
-    """What the decoder makes of a message without unknown fields, with usual times, or of some of many forecasts.
+def _decoded_again(payload: bytes, fault: str, unknown: list[str]) -> AnyEvent:
+    """What the decoder makes of an event of a group, without unknown fields, with usual times, or of some forecasts.
 
     All of that is rare, and so not looked for beforehand.
     """
-    for _ in range(2):  # either may be in the way, and both
+    kind = _kind_of_group_event(payload)
+    if kind is not None:
+        fault = ""
+    for _ in range(2 if kind is None else 3):  # either may be in the way, and both
         if _UNKNOWN_FIELD in fault:
-            payload = _without_unknown(payload, unknown)
+            payload = _without_unknown(payload, unknown, kind)
         elif _NO_TIME in fault:
             payload = with_usual_times(payload)
         try:
-            event: Event = decode_usual(payload)
+            return decode_usual(payload) if kind is None else msgspec.json.decode(payload, type=kind)
         except msgspec.ValidationError as error:
             fault = str(error)
-        else:
-            return event
     usable = _usable_entries(payload)
     if usable is None:
         raise _rejection(fault, payload) from None
     return usable
 
 
-def _without_unknown(payload: bytes, unknown: list[str]) -> bytes:
+def _kind_of_group_event(payload: bytes) -> type[GroupForecast | GroupResolution] | None:
+    """Which event of a group a message is, by its fields; None if it is none."""
+    if not any(b'"%b"' % name.encode() in payload for _, _, names in _OF_GROUPS for name in names):
+        return None
+    fields = _object(payload)
+    for kind, replaced, names in _OF_GROUPS:
+        if fields.get("type") == kind.__struct_config__.tag and replaced not in fields and names & fields.keys():
+            return kind
+    return None
+
+
+def _without_unknown(payload: bytes, unknown: list[str], kind: type[msgspec.Struct] | None) -> bytes:
     """A message without the fields that its type does not have; their names are added to ``unknown``."""
     fields = _decode_fields(payload)
     known = _FIELDS.get(bytes(fields.get("type", msgspec.Raw())).decode(), frozenset())
+    if kind is not None:
+        known = frozenset(("type", *kind.__struct_fields__))
     unknown += sorted({name[:_NAME_SHOWN] for name in fields if name not in known})[:_NAMES_TOLD]
     return msgspec.json.encode({name: value for name, value in fields.items() if name in known})
 
@@ -422,7 +564,7 @@ def moment(value: datetime, field: str = "at", *, is_history: bool = False) -> M
     return milliseconds
 
 
-def _check(event: Event) -> None:
+def _check(event: AnyEvent) -> None:
     """What the decoder cannot: the version, ids by their length in bytes, and names of feeds."""
     if event.schema != SCHEMA_VERSION:
         msg = f"schema is {event.schema}; this release reads {SCHEMA_VERSION}"
@@ -433,12 +575,20 @@ def _check(event: Event) -> None:
     _check_ids(event)
     if isinstance(event, Resolution):
         event.verdict  # noqa: B018 - raises for an unknown outcome
+    if isinstance(event, GroupResolution):
+        event.said  # noqa: B018 - raises for none or two
+    if isinstance(event, Question | GroupForecast) and event.parts:
+        if group_id_of(event.question_id) is not None:
+            msg = f"question_id is {event.question_id!r}, a part of a group: it has no parts itself"
+            raise RejectedEvent(Reason.CONTRADICTORY, field="question_id", message=msg)
+        for part in event.parts:
+            _check_id(part, "the id of the group and an option or threshold")
 
 
-def _check_ids(event: Event) -> None:
-    if isinstance(event, Question | Forecast | Forecasts | Resolution):
+def _check_ids(event: AnyEvent) -> None:
+    if isinstance(event, Question | Forecast | GroupForecast | Forecasts | Resolution | GroupResolution):
         _check_id(event.question_id, "question_id")
-    if isinstance(event, Forecast | ExpertControl):
+    if isinstance(event, Forecast | GroupForecast | ExpertControl):
         _check_id(event.expert_id, "expert_id")
     if isinstance(event, ExpertControl):
         for field, name in (("team", event.team), ("rename", event.rename)):
@@ -554,13 +704,13 @@ def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one
         return (Reason.UNKNOWN_TYPE if "`type`" in what else Reason.MISSING_FIELD), ""
     if field == "type":
         return Reason.UNKNOWN_TYPE, ""
-    if field in ("probability", "forecasts") and ("`float` <=" in what or "`float` >=" in what):
+    if field in ("probability", "forecasts", "options", "cdf") and ("`float` <=" in what or "`float` >=" in what):
         return Reason.PROBABILITY_RANGE, " (percent? convert at the source)"
     if field in _TIME_FIELDS:
         return Reason.TIME_FORMAT, f" (a time is text in ISO 8601, not a number: {TAKEN})"
     if field == "weight" and ("`float` <=" in what or "`float` >" in what):
         return Reason.WEIGHT_RANGE, ""
-    if "length" in what:
+    if "`str` of length" in what:
         return Reason.ID_LENGTH, ""
     return Reason.WRONG_TYPE, ""
 

@@ -49,7 +49,7 @@ class Reason(StrEnum):
     NOT_SUPPORTED = "not-supported"
     """Understood, but this release does not do it."""
     CONTRADICTORY = "contradictory"
-    """A control that asks for nothing, or for two things that exclude each other."""
+    """An event that says nothing, or two things that exclude each other (a control, a ``cdf`` that falls)."""
     SETTINGS_INVALID = "settings-invalid"
     """A settings document with faults; the message lists them with their paths."""
     IMPORT_REFUSED = "import-refused"

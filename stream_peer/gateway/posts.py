@@ -11,6 +11,8 @@ from stream_peer.events.incoming import (
     MAX_EVENT_BYTES,
     Forecast,
     Forecasts,
+    GroupForecast,
+    GroupResolution,
     PartialForecasts,
     Question,
     Resolution,
@@ -128,7 +130,7 @@ def _decoded(payload: bytes) -> SignedEvent:
     event = decode(payload)
     if isinstance(event, PartialForecasts):
         raise event.rejection()
-    if not isinstance(event, Forecast | Forecasts | Question | Resolution):
+    if not isinstance(event, Forecast | GroupForecast | Forecasts | Question | Resolution | GroupResolution):
         message = f"{event.__struct_config__.tag} cannot be posted: it is no event of a producer"
         raise RejectedEvent(Reason.UNEXPECTED_TYPE, field="type", message=message)
     return event

@@ -11,14 +11,14 @@ from typing import Literal
 import msgspec
 
 from stream_peer.errors import RejectedEvent
-from stream_peer.events.incoming import Forecast, Forecasts, Question, Resolution
+from stream_peer.events.incoming import Forecast, Forecasts, GroupForecast, GroupResolution, Question, Resolution
 from stream_peer.events.rejections import Reason
 from stream_peer.log.signatures import prefixed
 from stream_peer.log.stage import Record
 
 PRODUCER_HEADER = "stream-peer-producer"
 
-SignedEvent = Forecast | Forecasts | Question | Resolution
+SignedEvent = Forecast | GroupForecast | Forecasts | Question | Resolution | GroupResolution
 
 
 def producer_mac(key: bytes, topic: str, record_key: bytes | None, value: bytes | None) -> str:
@@ -104,7 +104,7 @@ class Producers:
 
         Parameters
         ----------
-        event : Forecast, Forecasts, Question or Resolution
+        event : SignedEvent
             The record's event.
         record : Record
             As it was read.
@@ -150,7 +150,7 @@ class Producers:
         if moves:
             may_ask = producer is not None and producer.may_ask
             self._check_right(producer, "move questions to another feed", feeds, has_right=may_ask)
-        if isinstance(event, Forecast):
+        if isinstance(event, Forecast | GroupForecast):
             self._check_experts(producer, (event.expert_id,), feeds, ids)
         elif isinstance(event, Forecasts):
             _check_any(event)

@@ -25,7 +25,7 @@ from stream_peer.events.feed_log import (
 )
 from stream_peer.events.incoming import (
     MAX_EVENT_BYTES,
-    Event,
+    AnyEvent,
     ExpertControl,
     FeedControl,
     FeedImport,
@@ -104,7 +104,7 @@ class ControlStage:
         effects.outputs.extend(outputs)
         effects.counts["event", str(event.__struct_config__.tag)] += 1
 
-    def _handed_on(self, event: Event, record: Record) -> list[Output]:
+    def _handed_on(self, event: AnyEvent, record: Record) -> list[Output]:
         """The records that an event causes. Raises RejectedEvent if the event cannot be carried out."""
         if isinstance(event, SettingsControl):
             check_settings(event)
@@ -148,7 +148,9 @@ class ControlStage:
             changed = encode_feed_log(SettingsChanged(src=source, document=event.document, hash=event.hash))
             yield Output(topics.FEED_LOG, SETTINGS_KEY, changed, record.timestamp, partition)
 
-    def _of_a_feed(self, kind: type[FeedLogRecord], event: Event, record: Record, *, everywhere: bool) -> list[Output]:
+    def _of_a_feed(
+        self, kind: type[FeedLogRecord], event: AnyEvent, record: Record, *, everywhere: bool
+    ) -> list[Output]:
         """An event as a change for its feed's partition of the feed-log; ``everywhere``: for all questions as well."""
         is_deleted = isinstance(event, FeedControl) and event.delete
         deleted_at = max(0, record.timestamp) if is_deleted else 0
@@ -170,7 +172,7 @@ class ControlStage:
         return Source(topics.CONTROL_EVENTS, self._partition, self._generation, record.offset, index)
 
 
-def _since(event: Event, record: Record) -> bytes:
+def _since(event: AnyEvent, record: Record) -> bytes:
     """Settings or a deletion with the moment from which they count: a partition reads the broadcast later than that."""
     value = _encode(msgspec.structs.replace(event, since=record.timestamp))
     if len(value) > MAX_EVENT_BYTES:

@@ -12,8 +12,8 @@ from typing import TypeVar
 import msgspec
 
 from stream_peer.errors import StateError
+from stream_peer.events.groups import home_of
 from stream_peer.events.incoming import FeedImport
-from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.log.ids import Given
 from stream_peer.log.transfers import import_refusal, parts_of
@@ -73,7 +73,7 @@ def moving_events(
     everywhere = range(partitions) if heading.forgotten or heading.names else ()
     packed = {home: _Packed(heading) for home in everywhere}
     for line in lines:
-        home = partition_of(line.question_id, partitions)
+        home = home_of(line.question_id, partitions)
         if home not in packed:
             packed[home] = _Packed(heading)
         packed[home].add(line)

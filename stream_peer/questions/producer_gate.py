@@ -46,12 +46,18 @@ class ProducerGate:
         def handle(event: SignedEvent, record: Record, effects: Effects) -> None:
             # An event of another partition's question is forwarded with its header: only there the feed is known.
             if not self._routes.is_elsewhere(event.question_id, record.headers):
-                self._check(event, record)
+                self.check(event, record)
             handler(event, record, effects)
 
         return handle
 
-    def _check(self, event: SignedEvent, record: Record) -> None:
+    def check(self, event: SignedEvent, record: Record) -> None:
+        """Check that the producer of a record may send an event of a question that belongs here.
+
+        Raises
+        ------
+        RejectedEvent
+        """
         present = self._feed_of(event.question_id) or event.feed or DEFAULT_FEED
         named = event.feed or present
         moves = named != present and not isinstance(event, Question) and not self._is_settled(event.question_id)

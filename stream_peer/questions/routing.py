@@ -5,6 +5,7 @@ import msgspec
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
+from stream_peer.events.groups import home_of
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, SignaturesFromHere
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
@@ -127,5 +128,5 @@ class Routes:
         if home is None:
             if len(self._homes) >= _MAX_HOMES:
                 self._homes.clear()
-            home = self._homes[question_id] = partition_of(question_id, self.partitions)
+            home = self._homes[question_id] = home_of(question_id, self.partitions)
         return home

@@ -15,12 +15,14 @@ from stream_peer.errors import ForeignSecretError, RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import Source
 from stream_peer.events.incoming import (
-    Event,
+    AnyEvent,
     ExpertControl,
     FeedControl,
     FeedImport,
     Forecast,
     Forecasts,
+    GroupForecast,
+    GroupResolution,
     PartialForecasts,
     Question,
     Resolution,
@@ -43,6 +45,7 @@ from stream_peer.log.sources import MARKERS, DedupWatermarks, source_of
 from stream_peer.log.stage import Effects, Record, Snapshot, Warned
 from stream_peer.questions.controls import QuestionControls, refuse_sender
 from stream_peer.questions.dating import BEGINNING
+from stream_peer.questions.groups import Check, GroupEvents
 from stream_peer.questions.merging import (
     counts_from,
     feed_with,
@@ -62,7 +65,7 @@ from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import FeedSettings
 
 _HOUR: Milliseconds = 3_600_000
-_OF_QUESTIONS = (Forecast, Forecasts, Question, Resolution)
+_OF_QUESTIONS = (Forecast, GroupForecast, Forecasts, Question, Resolution, GroupResolution)
 
 
 class QuestionStage:
@@ -124,6 +127,7 @@ class QuestionStage:
         self._agenda = self._reconciler.agenda
         self._handlers = self._own_handlers()
         self._plain: PlainForecasts | None = None
+        check: Check = lambda _event, _record: None  # noqa: E731
         if producers is None:
             known = self._periods, self._names, self._digests
             self._plain = PlainForecasts(self._store, self._clock, self._agenda, *known, self._note_unusual)
@@ -131,6 +135,9 @@ class QuestionStage:
             experts = self._controls.erased, self._names
             gate = ProducerGate(producers, topic, self._routes, self._clock, self._store, *experts)
             self._handlers.update(gate.guarded(self._handlers))
+            check = gate.check
+        groups = GroupEvents(self._routes, self._store, self._forwards, check, self._question)
+        self._handlers.update(groups.around(self._handlers))
 
     def _own_handlers(self) -> dict[type, Handler]:
         """The handler of each type of event."""
@@ -223,7 +230,7 @@ class QuestionStage:
                 done += 1
         return done
 
-    def _feed_named(self, event: Event) -> str:
+    def _feed_named(self, event: AnyEvent) -> str:
         """The feed that an event names, else that of its question, if it is known."""
         question = self._live.get(getattr(event, "question_id", ""))
         return getattr(event, "feed", None) or (DEFAULT_FEED if question is None else question.feed)
@@ -623,7 +630,7 @@ class QuestionStage:
             self._store.put_stub(event.question_id, msgspec.structs.replace(stub, truth=truth, told=told, news=news))
         self._reconciler.attend_due(record, effects)
 
-    def _step_signed(self, event: Event, record: Record, effects: Effects) -> None:
+    def _step_signed(self, event: AnyEvent, record: Record, effects: Effects) -> None:
         """Fold a record with headers of the service. Unsigned ones are ignored."""
         believed = self._signatures.believed(record, self._routes.partition)
         if believed is not record:
@@ -634,7 +641,7 @@ class QuestionStage:
             return
         self._handlers[type(event)](event, believed, effects)
 
-    def _note_unsigned(self, event: Event, record: Record, effects: Effects) -> None:
+    def _note_unsigned(self, event: AnyEvent, record: Record, effects: Effects) -> None:
         """Count headers of the service without a valid signature; log at most one line an hour."""
         if isinstance(event, _OF_QUESTIONS):  # all others are refused and counted there
             effects.counts["unsigned", "event"] += 1

@@ -12,6 +12,7 @@ import msgspec
 
 from stream_peer.errors import NewerStateError, UnreadableStateError
 from stream_peer.events.feed_log import Source
+from stream_peer.events.groups import group_id_of
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.log.ids import Given
 from stream_peer.questions.dating import Period
@@ -212,7 +213,7 @@ def decode_question_head(value: bytes) -> QuestionHead:
 class QuestionStore:
     """Questions by id, alive or stubs. ``settings_of``: the settings of a feed, which say how long stubs stay."""
 
-    __slots__ = ("_changed", "_pending", "_purged", "live", "stubs")
+    __slots__ = ("_changed", "_parts", "_pending", "_purged", "live", "stubs")
 
     def __init__(self, settings_of: SettingsOf) -> None:
         self.live: dict[str, QuestionState] = {}
@@ -220,6 +221,11 @@ class QuestionStore:
         self._changed: dict[str, QuestionState] = {}
         self._purged: dict[str, QuestionState] = {}
         self._pending: dict[bytes, bytes | None] = {}
+        self._parts: dict[str, set[str]] = {}
+
+    def parts_of(self, group: str) -> list[str]:
+        """The questions of a group, alive or stubs, by their ids."""
+        return sorted(self._parts.get(group, ()))
 
     def touch(self, question: QuestionState) -> None:
         """Note that a question changed; a new one is alive from here on."""
@@ -227,6 +233,21 @@ class QuestionStore:
             question.dirty = True
             self._changed[question.id] = question
             self.live[question.id] = question
+            self._note_part(question.id)
+
+    def _note_part(self, question_id: str) -> None:
+        group = group_id_of(question_id)
+        if group is not None:
+            self._parts.setdefault(group, set()).add(question_id)
+
+    def _drop(self, question_id: str) -> None:
+        """There is no such question any more."""
+        self._pending[question_key(question_id)] = None
+        group = group_id_of(question_id)
+        if group is not None:
+            self._parts[group].discard(question_id)
+            if not self._parts[group]:
+                del self._parts[group]
 
     def purge(self, question: QuestionState) -> None:
         """Note that a question changed, and that its records must not keep the former value."""
@@ -250,7 +271,7 @@ class QuestionStore:
         self._changed.pop(question.id, None)
         self._pending.update((key, None) for key in chunk_keys(question))
         if stub is None:
-            self._pending[question_key(question.id)] = None
+            self._drop(question.id)
         else:
             self.put_stub(question.id, stub)
 
@@ -265,20 +286,23 @@ class QuestionStore:
     def put_stub(self, question_id: str, stub: Stub) -> None:
         """Keep a stub, or a changed one."""
         self._pending[question_key(question_id)] = self.stubs.put(question_id, stub)
+        self._note_part(question_id)
 
     def drop_stubs(self, questions: Iterable[str]) -> None:
         """Drop some stubs."""
         for question_id in questions:
             self.stubs.discard(question_id)
-            self._pending[question_key(question_id)] = None
+            self._drop(question_id)
 
     def expire(self, now: Milliseconds) -> None:
         """Drop stubs that have ended."""
-        self._pending.update((question_key(question_id), None) for question_id in self.stubs.expire(now))
+        for question_id in self.stubs.expire(now):
+            self._drop(question_id)
 
     def follow(self, settings_of: SettingsOf, now: Milliseconds) -> None:
         """Apply other settings to the lifetime of stubs."""
-        self._pending.update((question_key(gone), None) for gone in self.stubs.begin(settings_of, now))
+        for gone in self.stubs.begin(settings_of, now):
+            self._drop(gone)
 
     def changes(self) -> dict[bytes, bytes | None]:
         """Entries that changed since the last call."""
@@ -300,6 +324,7 @@ class QuestionStore:
         self._pending = {**dict.fromkeys(self._pending), **dict.fromkeys(stored)}
         self.live.clear()
         self.stubs = Stubs(settings_of)
+        self._parts.clear()
         self._changed.clear()
         self._purged.clear()
 
@@ -309,6 +334,7 @@ class QuestionStore:
             if not key.startswith(_PREFIX):
                 continue
             question_id = key[len(_PREFIX) :].decode()
+            self._note_part(question_id)
             found = decode_question_entry(question_id, value, entries, settings)
             if isinstance(found, Stub):
                 self.stubs.load(question_id, value)

@@ -13,7 +13,8 @@ import msgspec
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
 from stream_peer.events.feed_log import AnyFeedLogRecord, ExpertChanged, FeedChanged
-from stream_peer.events.incoming import Event, Forecast, Forecasts, decode
+from stream_peer.events.groups import group_id_of, outcome_of
+from stream_peer.events.incoming import Event, Forecast, Forecasts, GroupForecast, GroupResolution, decode
 from stream_peer.events.outputs import MixedForecast, PeerLosses, ReferenceAnswer
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.stage import FeedStage
@@ -110,6 +111,7 @@ class QuestionProbe(ReplayProbe):
 
     def __init__(self, question_id: str) -> None:
         self.question_id = question_id
+        self._group = group_id_of(question_id)
         self.feed: str | None = None
         self.questions: set[str] = set()
         self._home = -2
@@ -138,7 +140,7 @@ class QuestionProbe(ReplayProbe):
         self._inputs[arrival.topic, arrival.partition, arrival.offset] = arrival
         if arrival.event.question_id is not None:
             self.questions.add(arrival.event.question_id)
-        if arrival.event.question_id == self.question_id:
+        if self._is_about(arrival):
             self._home = arrival.partition
             self._step()
 
@@ -190,8 +192,9 @@ class QuestionProbe(ReplayProbe):
         """The step of the record that is being folded."""
         if self._open is None:
             arrival, plan = self._arrival, self._plan
-            event = _event_of(arrival.event.payload)
-            self._open = LifeStep(arrival, self._is_about(arrival), event, plan, plan)
+            event = _event_of(arrival.event.payload, self.question_id)
+            is_silent = event is None and arrival.event.question_id == self._group
+            self._open = LifeStep(arrival, self._is_about(arrival) and not is_silent, event, plan, plan)
         return self._open
 
     def _note_plan(self, stage: QuestionStage) -> None:
@@ -200,7 +203,7 @@ class QuestionProbe(ReplayProbe):
         if arrival.partition != self._home:
             return
         before = self._plan
-        own = arrival.event.question_id == self.question_id or arrival.event.kind in CONTROLS
+        own = self._is_about(arrival) or arrival.event.kind in CONTROLS
         plan = stage.plan_of(self.question_id) if own or _is_over(before) else before.plan
         now = PlanAt(stage.clock, plan)
         if self._open is not None or _has_passed(before, now):
@@ -215,7 +218,7 @@ class QuestionProbe(ReplayProbe):
         step.refused += [refusal_of(letter.headers) for letter in letters]
 
     def _is_about(self, arrival: InputRecord) -> bool:
-        return arrival.event.question_id == self.question_id
+        return arrival.event.question_id in (self.question_id, self._group or self.question_id)
 
     def _concerns(self, record: AnyFeedLogRecord) -> bool:
         if isinstance(record, ExpertChanged | FeedChanged):
@@ -223,11 +226,19 @@ class QuestionProbe(ReplayProbe):
         return getattr(record, "question_id", None) == self.question_id
 
 
-def _event_of(payload: bytes) -> Event | None:
+def _event_of(payload: bytes, question_id: str) -> Event | None:
+    """What is said of a question; what is said of its group, as if it were said of the question alone."""
     try:
-        return decode(payload)
+        event = decode(payload)
+        if isinstance(event, GroupForecast):
+            said = {part: p for part, p in event.parts.items() if part == question_id}
+            return next(iter(event.forecasts_of(said)), None)
+        if isinstance(event, GroupResolution):
+            outcome = outcome_of(question_id, event.said)
+            return None if outcome is None else event.of_part(question_id, outcome)
     except RejectedEvent:
         return None
+    return event
 
 
 def _is_over(look: PlanAt) -> bool:

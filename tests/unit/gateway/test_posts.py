@@ -109,3 +109,14 @@ def test_others_of_a_post_are_written_in_their_order(door: Door) -> None:
 
     assert [json.loads(record.value)["probability"] for record in post.records] == [0.1, 0.2]
     assert [(result.line, result.status) for result in post.results] == [(1, 202), (2, 400), (4, 202)]
+
+
+def test_events_of_groups_can_be_posted(door: Door) -> None:
+    said = {"type": "forecast", "question_id": "chair", "expert_id": "house-1", "at": "2026-03-01"}
+    forecast = json.dumps({**said, "options": {"Ada": 0.5}}).encode()
+    falls = json.dumps({**said, "cdf": {"1": 0.5, "2": 0.4}}).encode()
+
+    post = door.read({1: forecast, 2: falls}, "house", None)
+
+    assert [record.value for record in post.records] == [forecast]
+    assert [result.reason for result in post.results[1:]] == [Reason.CONTRADICTORY]

@@ -336,3 +336,19 @@ def test_the_example_of_the_docs_signs_as_the_service_verifies(repository: Path,
     made = printed["producer_header"]("house", SECRETS["house"], TOPIC, key, b"{}")
     assert made == (PRODUCER_HEADER, f"house:{producer_mac(SECRETS['house'], TOPIC, key, b'{}')}".encode())
     assert example.strip().count("\n") <= 10
+
+
+def test_events_of_a_group_are_checked_as_those_of_its_parts_and_a_refused_one_adds_no_part() -> None:
+    partition = of()
+    group = {"question_id": "chair", "at": T0, "feed": "rain"}
+    bo = event("forecast", expert_id="ecmwf", options={"Ada": 0.5, "Bo": 0.5}, **group)
+    outcome = event("resolution", option="Ada", **group)
+
+    assert said(partition, "weather", event("question", options=["Ada"], **group)) == [Reason.PRODUCER_FORBIDDEN]
+    assert said(partition, "asker", event("question", options=["Ada"], **group)) == []
+    assert said(partition, "house", bo) == [Reason.PRODUCER_FORBIDDEN]
+    assert partition.stage.plan_of("chair::=Bo") is None
+    assert said(partition, "weather", bo) == []
+    assert partition.stage.plan_of("chair::=Bo") is not None
+    assert said(partition, "weather", outcome) == [Reason.PRODUCER_FORBIDDEN]
+    assert said(partition, "asker", outcome) == []

@@ -105,3 +105,21 @@ def test_questions_with_equally_many_revisions_come_by_name() -> None:
     replay([lines(season(questions=3))], write=counter.write)
 
     assert counter.ranked() == ["q000", "q001", "q002"]
+
+
+def test_what_events_of_a_group_say_of_a_part_stands_in_its_steps() -> None:
+    group = {"question_id": "chair", "at": T0 + 2 * DAY}
+    values = [
+        question("chair", at=T0, opens_at=T0 + DAY, closes_at=CLOSE, options=["Ada", "Bo"]),
+        *(event("forecast", expert_id=e, options={"Ada": 0.7, "Bo": 0.3}, **group) for e in ("ann", "bob", "cleo")),
+        event("forecast", expert_id="dan", options={"Bo": 0.3}, **group),
+        event("resolution", question_id="chair", option="Bo", at=CLOSE + HOUR),
+    ]
+
+    told = steps(values, "chair::=Ada")
+
+    said = {expert: p for one in told for expert, p in one.forecasts.items()}
+    assert said == {"ann": 0.7, "bob": 0.7, "cleo": 0.7}
+    assert [
+        each.event.outcome for one in told for each in one.feed_steps if isinstance(each.event, OutcomeRevealed)
+    ] == [0]
