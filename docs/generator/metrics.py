@@ -17,16 +17,16 @@ descriptions that Prometheus is given as well. What to watch of them, and what t
   once. So a sum over workers is true; that of each kind of `expert_weight` is 1 for every feed.
 - Series of a feed show what was last published of it. They end with the feed, and those of an expert when it is
   excluded, forgotten or overtaken, within one `publish_every` and at the latest with the next snapshot.
-- No label names a question. A worker shows at most {MOST_SERIES:,} series of feeds: the first feeds by name, about 60
-  series each, and of each feed the `top_experts` with three series each as far as there is room, which is shared
-  equally. With 50 feeds that is six experts each, and all others are in `expert="other"`; an expert whose id is `other`
-  has the label `\\other`. `feeds_not_shown` counts the feeds for which there was no room. The worker itself has about
-  200 series, and ten a partition that it owns.
+- No label names a question. A worker shows at most {MOST_SERIES:,} series of feeds: the first feeds by name, about 80
+  series each, and of each feed the `top_experts` with five series each as far as there is room, which is shared
+  equally. With 50 feeds that is seven experts each, and all others are in `expert="other"`; an expert whose id is
+  `other` has the label `\\other`. `feeds_not_shown` counts the feeds for which there was no room. The worker itself has
+  about 200 series, and ten a partition that it owns.
 - Measured: 4,280 series with 50 feeds of 10,000 experts each and 100,000 open questions, answered within 25 ms, and
   within 70 ms when all feeds had just been published.
 - A gauge that has no series says: this is not known. It never stands at an old value.
-- Counters begin at 0 with the process; `feed_rounds_total` and `feed_outcomes_total` with each owner of a feed. Ask for
-  their `rate` or `increase`.
+- Counters begin at 0 with the process; `feed_rounds_total`, `feed_outcomes_total` and `feed_scored_total` with each
+  owner of a feed. Ask for their `rate` or `increase`.
 
 The usual metrics of a Python process are there as well: `process_cpu_seconds_total`, `process_resident_memory_bytes`,
 `process_open_fds`, `process_start_time_seconds` and others, and `python_gc_*`.
@@ -42,6 +42,8 @@ _VALUES = {
     ("certificate_term", "term"): "`estimate`, `noise`, `outcomes`",
     ("feed_rounds_total", "kind"): "`scored`, `low-evidence`",
     ("feed_outcomes_total", "kind"): "`revealed`, `revised`, `annulled`",
+    ("feed_scored_total", "forecast"): "`0.0-0.1`, …, `0.9-1.0`",
+    ("feed_scored_total", "outcome"): "`0`, `1`",
     ("settings_info", "kind"): "`process`, `feeds`",
 }
 """What values a label has, where the text does not say it."""

@@ -5,7 +5,7 @@ import sys
 from grafana_foundation_sdk.cog.encoder import JSONEncoder
 from grafana_foundation_sdk.models.dashboard import Dashboard
 
-from helm.dashboards import feed, overview, service
+from helm.dashboards import feed, forecasters, overview, service
 from helm.dashboards.queries import check_states
 from helm.dashboards.reading import DIRECTORY
 
@@ -13,8 +13,8 @@ from helm.dashboards.reading import DIRECTORY
 def files() -> dict[str, str]:
     """Each dashboard's file name and content."""
     check_states()
-    made = {"overview": overview.dashboard(), "feed": feed.dashboard(), "service": service.dashboard()}
-    return {f"{name}.json": _text(dashboard) for name, dashboard in made.items()}
+    made = (forecasters, overview, feed, service)
+    return {f"{module.__name__.rpartition('.')[2]}.json": _text(module.dashboard()) for module in made}
 
 
 def _text(dashboard: Dashboard) -> str:

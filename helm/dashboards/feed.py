@@ -28,16 +28,17 @@ def dashboard() -> Dashboard:
         "Expert weights of a feed, trust in it, and the reasons. Choose one feed; with several, each has its own lines."
     )
     sections = [
-        Row("At a glance", [_trust(), _questions(), _listens(), _rate_now(), _age()]),
+        Row("At a glance", [trust_now(), questions(), effective_number(), _rate_now(), _age()]),
         Row("Expert weights", [_weights(), _top_experts()]),
         Row("Trust", [_states(), _error_rate(), _rests_on(), _alarms()]),
-        Row("Gain", [_brier(), _mixers(), _certificate()]),
+        Row("Gain", [brier_scores(), _mixers(), _certificate()]),
         Row("Evidence", [_terms(), _ranks(), _shares(), _suspects(), _voters(), _told()]),
     ]
     return build(UID, "stream_peer / Feed", says, sections, feeds=True)
 
 
-def _trust() -> Panel:
+def trust_now() -> Panel:
+    """The state of trust."""
     says = (
         "The state of trust. warming-up: too few questions yet. low-evidence: too few voters a question. dependent: "
         "experts say the same or err together. contradicted: outcomes disprove what votes say. uninformative: "
@@ -49,7 +50,8 @@ def _trust() -> Panel:
     )
 
 
-def _questions() -> Panel:
+def questions() -> Panel:
+    """How many were scored and resolved."""
     says = (
         "Questions scored so far, by weight, and those whose outcome is known. Below 200 effective ones (see the "
         "evidence below) trust is warming-up."
@@ -61,10 +63,11 @@ def _questions() -> Panel:
     )
 
 
-def _listens() -> Panel:
+def effective_number(width: int = 4) -> Panel:
+    """On how many experts the mix rests."""
     says = "1 / Σ weight² of the mix: 1 is a single expert, N the plain mean of N experts."
     about = About("Effective number of experts", "none", says, "no weights yet")
-    return number(about, at_the_end(of_feed("effective_experts"), "{{feed}}"), decimals=1)
+    return number(about, at_the_end(of_feed("effective_experts"), "{{feed}}"), width=width, decimals=1)
 
 
 def _rate_now() -> Panel:
@@ -158,7 +161,8 @@ def _alarms() -> Panel:
     )
 
 
-def _brier() -> Panel:
+def brier_scores(width: int = 10, height: int = 9) -> Panel:
+    """The mix beside the mean, the median and the best expert."""
     says = (
         "Mean squared error on resolved questions of the forecast first published at their close; smaller is better."
         " mix below mean: the weights help. best-expert is chosen in hindsight, and judged on its own questions."
@@ -169,7 +173,7 @@ def _brier() -> Panel:
         over_time(of_feed("shadow_brier", by="feed, shadow, forecast"), "{{shadow}}: {{forecast}} · {{feed}}"),
     ]
     about = About("Mix against mean, median and best expert", "none", says)
-    return graph(about, *queries, width=10, height=9, axis=Axis("Brier score"), wide_legend=True)
+    return graph(about, *queries, width=width, height=height, axis=Axis("Brier score"), wide_legend=True)
 
 
 def _mixers() -> Panel:

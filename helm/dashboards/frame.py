@@ -16,6 +16,10 @@ from helm.dashboards.panels import Panel
 from helm.dashboards.queries import SOURCE, WORKER
 from helm.dashboards.reading import ALL
 
+SERVICE = "http://127.0.0.1:8080"
+"""Where a browser reaches the HTTP API. With an ingress, the chart puts that one's address in its place."""
+EXPLAIN = "${service}/feeds/${__data.fields.Feed:percentencode}/experts/${__data.fields.Expert:percentencode}/explain"
+"""Why the weight of the expert of a row moved."""
 TAG = "stream-peer"
 RUNBOOK = "docs/runbook"
 """Where the runbook is. The chart puts ``metrics.prometheusRule.runbookBaseUrl`` before it, as in the rules."""
@@ -28,9 +32,9 @@ class Row(NamedTuple):
     panels: Sequence[Panel]
 
 
-def build(uid: str, title: str, says: str, rows: Sequence[Row], *, feeds: bool) -> Dashboard:
-    """A dashboard; ``feeds``: whether one can choose among feeds."""
-    made = dashboard.Dashboard(title).uid(uid).description(says).tags([TAG]).readonly()
+def build(uid: str, title: str, says: str, rows: Sequence[Row], *, feeds: bool, experts: bool = False) -> Dashboard:
+    """A dashboard; ``feeds``, ``experts``: whether one can choose among them."""
+    made = dashboard.Dashboard(title).uid(uid).description(says).tags([TAG]).editable()
     made.time("now-6h", "now").refresh("30s").timezone("browser").tooltip(DashboardCursorSync.CROSSHAIR)
     made.with_variable(
         dashboard.DatasourceVariable("datasource")
@@ -42,6 +46,10 @@ def build(uid: str, title: str, says: str, rows: Sequence[Row], *, feeds: bool) 
     made.with_variable(_labels("instance", "Instance", 'label_values(stream_peer_live{job=~"$job"}, instance)'))
     if feeds:
         made.with_variable(_labels("feed", "Feed", f"label_values(stream_peer_feed_questions{{{WORKER}}}, feed)"))
+    if experts:
+        of_feeds = f'label_values(stream_peer_expert_weight{{{WORKER},feed=~"$feed"}}, expert)'
+        made.with_variable(_labels("expert", "Expert", of_feeds))
+        made.with_variable(dashboard.TextBoxVariable("service").label("Service at").default_value(SERVICE))
     made.with_variable(dashboard.TextBoxVariable("runbook").label("Runbook at").default_value(RUNBOOK))
     made.link(_to_dashboards()).link(_to_runbook())
     for row in rows:

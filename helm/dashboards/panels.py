@@ -40,7 +40,17 @@ HIDDEN = ""
 """Instead of the name of a column: only what its rows are is shown."""
 _OF_DEPLOYMENT = {label: label.capitalize() for label in reversed(DEPLOYMENT.split(", "))}
 """The last columns of a table. Grafana shows those that there are."""
-_STATE_COLORS = ("green", "blue", "yellow", "orange", "red", "purple", "dark-orange")
+_STATE_COLORS = {
+    "ok": "green",
+    "warming-up": "blue",
+    "insufficient": "light-blue",
+    "low-evidence": "yellow",
+    "biased-reveal": "dark-yellow",
+    "balanced": "light-purple",
+    "dependent": "orange",
+    "contradicted": "red",
+    "uninformative": "purple",
+}
 
 
 class About(NamedTuple):
@@ -92,7 +102,7 @@ def graph(
     panel = _about(timeseries.Panel(), about, width, height, queries)
     panel.tooltip(common.VizTooltipOptions().mode(TooltipDisplayMode.MULTI).sort(SortOrder.DESCENDING))
     panel.legend(_legend(wide=wide_legend)).show_points(VisibilityMode.AUTO).line_width(1).span_nulls(span_nulls=False)
-    panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC_BY_NAME))
+    panel.color_scheme(dashboard.FieldColor().mode(FieldColorModeId.PALETTE_CLASSIC))
     panel.fill_opacity(60 if stacked else 0).axis_label(axis.name)
     if stacked:
         panel.stacking(common.StackingConfig().mode(StackingMode.NORMAL).group("A"))
@@ -186,14 +196,9 @@ def rows(
 
 def state_names() -> ValueMap:
     """Words and colours of numbered states: of trust, and of error rates."""
-    named = {str(place): _named(place, state) for place, state in enumerate(TRUST_STATES, 1)}
-    for place, state in enumerate(RATE_STATUSES):
-        named[str(place + FIRST_RATE_STATUS)] = _named(place + 1, state)
-    return ValueMap(options=named)
-
-
-def _named(place: int, state: str) -> ValueMappingResult:
-    return ValueMappingResult(text=state, color=_STATE_COLORS[place - 1], index=place)
+    numbered = (*enumerate(TRUST_STATES, 1), *enumerate(RATE_STATUSES, FIRST_RATE_STATUS))
+    named = (ValueMappingResult(text=state, color=_STATE_COLORS[state], index=place) for place, state in numbered)
+    return ValueMap(options={str(one.index): one for one in named})
 
 
 def _column_style(column: Column) -> list[DynamicConfigValue]:

@@ -38,6 +38,7 @@ RATE_STATUSES: tuple[ErrorRateStatus, ...] = (
     "uninformative",
     "dependent",
 )
+_SHOWN = "$__range"
 FIRST_RATE_STATUS = 11
 """Statuses of error rates are numbered from here, so that a timeline can show both kinds."""
 
@@ -60,6 +61,21 @@ def feed(metric: str, *labels: str) -> str:
 def of_feed(metric: str, *labels: str, by: str = "feed") -> str:
     """A value of each feed, of any worker that exports it."""
     return f"max by ({DEPLOYMENT}, {by}) ({feed(metric, *labels)})"
+
+
+def of_expert(metric: str, *labels: str) -> str:
+    """A value of each expert that is chosen, of any worker that exports it."""
+    return of_feed(metric, 'expert=~"$expert"', *labels, by="feed, expert")
+
+
+def change(expression: str) -> str:
+    """By how much values moved in the time shown."""
+    return f"delta(({expression})[{_SHOWN}:$__interval])"
+
+
+def risen(metric: str, *labels: str) -> str:
+    """By how much counters of feeds rose in the time shown."""
+    return f"increase({feed(metric, *labels)}[{_SHOWN}])"
 
 
 def rate(selector: str, by: str = "", times: int = 1) -> str:

@@ -50,6 +50,7 @@ def variables(rate_interval: str, span: float, chosen: Mapping[str, str]) -> dic
         "job": ALL,
         "instance": ALL,
         "feed": ALL,
+        "expert": ALL,
         "datasource": "prometheus",
         "__rate_interval": rate_interval,
         "__interval": rate_interval,

@@ -51,7 +51,7 @@ from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import feed_tombstones, question_outputs, question_tombstones
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.round_parts import Assembly
-from stream_peer.feeds.scored import fix_by_outcome, fix_by_round, note_withdrawal
+from stream_peer.feeds.scored import count_kind, fix_by_outcome, fix_by_round, note_withdrawal
 from stream_peer.log.dead_letters import bare, refuse
 from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
@@ -315,13 +315,16 @@ class FeedFold:
         entry = self.feeds.entry(feed, event.question_id, record.timestamp, effects, known=taken_back)
         if entry is None or entry.evidence == event.outcome:
             return None
-        effects.of_feeds[feed.name, _kind_of_outcome(entry.evidence, event.outcome)] += 1
+        kind = _kind_of_outcome(entry.evidence, event.outcome)
+        effects.of_feeds[feed.name, kind] += 1
         feed.take_out(entry)
         entry.evidence = event.outcome
         if not taken_back:
             entry.provisional = "open"
         if fix_by_outcome(entry, event.outcome):
             self.feeds.carry_over(feed, event.question_id, entry)
+        if kind == "revealed" and (scored := count_kind(entry)):
+            effects.of_feeds[feed.name, scored] += 1
         feed.put_in(entry)
         path_state = feed.path_state
         path_state.outcomes += 1

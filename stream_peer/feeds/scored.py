@@ -26,6 +26,8 @@ FORECASTS = ("mix", "stretched", "mean", "median")
 NONE = b""
 """In place of facts: there is no scored forecast, and there will be none."""
 _OUTCOMES = (0, 1)
+BINS = tuple(f"{tenth / 10:.1f}-{(tenth + 1) / 10:.1f}" for tenth in range(10))
+"""Tenths of [0, 1], by which mixed forecasts are counted with their outcomes; 1 is in the last one."""
 
 DECIMALS = 12
 """To which scores are rounded: the last digits of a mean differ between machines."""
@@ -101,6 +103,19 @@ def facts_at_places(facts: Facts, rows: BoolArray, places: IndexArray, selected:
 def scored_facts(entry: Entry) -> bytes | None:
     """Packed facts of the scored forecast if it counts as things stand: an outcome is known, a round published."""
     return (entry.first_final or None) if entry.rounds and entry.evidence in _OUTCOMES else None
+
+
+def scored_kind(bin_: str, outcome: int) -> str:
+    """What a scored forecast with an outcome is counted as."""
+    return f"{bin_} {outcome}"
+
+
+def count_kind(entry: Entry) -> str | None:
+    """The ``scored_kind`` of a question; None while its scored forecast does not count."""
+    packed = scored_facts(entry)
+    if packed is None:
+        return None
+    return scored_kind(BINS[min(int(mix_of(packed).mix * 10), 9)], int(entry.evidence == 1))
 
 
 def scored_losses(entry: Entry) -> tuple[float, float, float] | None:

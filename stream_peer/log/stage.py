@@ -71,7 +71,8 @@ class Effects:
 
     ``counts`` is keyed by (kind, detail): ("event", "forecast"), ("dead-letter", "not-json"), ("late", ""), …;
     ``of_feeds`` by (feed, kind): rounds that are ``scored`` or ``low-evidence``, outcomes that are ``revealed``,
-    ``revised`` or ``annulled``; forecasts as in ``UNUSED``, and those that are ``dated-anew``.
+    ``revised`` or ``annulled``; the ``scored_kind`` of a resolved question; forecasts as in
+    ``UNUSED``, and those that are ``dated-anew``.
     ``unknown_fields`` by (feed, field): fields of events that their type does not have, named ``forecast.preliminary``.
     ``new_experts``: (feed, expert, when) of experts that the feed had not met before; ``busy_experts`` by (feed,
     expert): forecasts of an expert that had too many of one question already, so that older ones were dropped.

@@ -23,14 +23,15 @@ from tests.infra.support.tools import ROOT
 from tests.integration.support.brokers import choose, real_probes, running
 from tests.integration.support.client import KafkaClient
 
+_OF_ONE_FEED = ("stream-peer-feed", "stream-peer-forecasters")
 _CROWDS = {"demo": crowds.demo, "nobody": crowds.nobody, "few": crowds.few, "many": crowds.many}
 
 
 def pictures(run: ScrapedRun) -> Iterator[tuple[str, bytes]]:
-    """Each dashboard's name and picture; *Feed* of the demo's feed if it is there."""
+    """Each dashboard's name and picture; those about one feed are of the demo's feed if it is there."""
     feeds = run.prometheus.label_values("feed", "stream_peer_feed_questions")
     for dashboard in dashboards():
-        chosen = {"feed": FEED} if FEED in feeds and dashboard["uid"] == "stream-peer-feed" else {}
+        chosen = {"feed": FEED} if FEED in feeds and dashboard["uid"] in _OF_ONE_FEED else {}
         window = run.window._replace(chosen=chosen)
         span = Span(window.start, window.end, window.step)
         drawn = picture(dashboard, partial(answer, run.prometheus, window=window), span)

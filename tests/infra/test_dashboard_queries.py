@@ -38,6 +38,15 @@ SERIES = {
     f'stream_peer_feed_rounds_total{{{B}, feed="econ", kind="scored"}}': "_x5 0+6x6 6+6x8",
     f'stream_peer_feed_rounds_total{{{B}, feed="econ", kind="low-evidence"}}': "_x5 0+6x6 6+6x8",
     f"stream_peer_live{{{B}}}": "1x20",
+    # ann gains, first on a, then on b, which takes the feed over
+    f'stream_peer_expert_weight{{{A}, feed="econ", expert="ann", kind="mix"}}': "0.25x4 stale",
+    f'stream_peer_expert_weight{{{B}, feed="econ", expert="ann", kind="mix"}}': "_x5 0.25x4 0.75x10",
+    # of each eight forecasts six come out as 1; b begins at 0 when it takes over
+    f'stream_peer_feed_scored_total{{{A}, feed="econ", forecast="0.7-0.8", outcome="1"}}': "0+6x4 stale",
+    f'stream_peer_feed_scored_total{{{A}, feed="econ", forecast="0.7-0.8", outcome="0"}}': "0+2x4 stale",
+    f'stream_peer_feed_scored_total{{{B}, feed="econ", forecast="0.7-0.8", outcome="1"}}': "_x5 0+6x15",
+    f'stream_peer_feed_scored_total{{{B}, feed="econ", forecast="0.7-0.8", outcome="0"}}': "_x5 0+2x15",
+    f'stream_peer_feed_scored_total{{{B}, feed="econ", forecast="0.1-0.2", outcome="0"}}': "_x5 0x15",
 }
 WANTED: list[tuple[str, str, str, dict[str, float]]] = [
     ("Overview", "Feeds", "3m", {"{}": 2.0}),
@@ -53,13 +62,15 @@ WANTED: list[tuple[str, str, str, dict[str, float]]] = [
     ("Overview", "Rounds", "15m", {f"{PROD_ECON}}}": 12.0}),
     ("Overview", "Rounds", "3m", {}),
     ("Feed", "Rounds and outcomes", "15m", {f'{PROD_ECON}, kind="{k}"}}': 6.0 for k in ("scored", "low-evidence")}),
+    ("Forecasters", "Calibration of the mix", "15m", {f'{PROD_ECON}, forecast="0.7-0.8"}}': 0.75}),
 ]
 
 
 def expression(dashboard: str, title: str) -> str:
-    """The first query of a panel that has no table, over four minutes."""
+    """The first query of a panel, of the one without a table if there is another, over four minutes of an hour."""
     (found,) = (one for one in dashboards() if one["title"].endswith(dashboard))
-    panel = next(one for one in panels(found) if one["title"] == title and one["type"] != "table")
+    titled = [one for one in panels(found) if one["title"] == title]
+    panel = min(titled, key=lambda one: one["type"] == "table")
     return substituted(queries(panel)[0].expression, variables("4m", 3600, {}))
 
 

@@ -10,9 +10,13 @@ import pytest
 import yaml
 
 from helm.dashboards.__main__ import files, main
+from helm.dashboards.panels import state_names
+from helm.dashboards.pictures.answers import NAMED
 from helm.dashboards.pictures.canvas import Canvas
 from helm.dashboards.pictures.units import shown
+from helm.dashboards.queries import RATE_STATUSES, TRUST_STATES
 from helm.dashboards.reading import DIRECTORY, dashboards, panels, queries
+from stream_peer.serve.http.routes import ROUTES
 from stream_peer.serve.metrics.catalogue import BY_NAME, PREFIX
 from tests.infra.support.overlaps import faults
 from tests.infra.support.promql import Selector, selectors
@@ -130,7 +134,7 @@ def test_it_can_be_provisioned_as_it_is(dashboard: dict[str, Any]) -> None:
     text = str(dashboard)
 
     assert dashboard["uid"].startswith("stream-peer-")
-    assert not dashboard["editable"]
+    assert dashboard["editable"]
     assert dashboard["description"]
     assert "id" not in dashboard
     assert "__inputs" not in dashboard
@@ -158,14 +162,15 @@ def test_variables_choose_data_source_and_labels(dashboard: dict[str, Any]) -> N
 
     assert (variables["datasource"]["type"], variables["datasource"]["query"]) == ("datasource", "prometheus")
     assert variables["datasource"]["label"] == "Data source"
-    labels = ["job", "instance"] + (["feed"] if "feed" in variables else [])
+    labels = ["job", "instance", *(name for name in ("feed", "expert") if name in variables)]
     for name in labels:
         one = variables[name]
         assert (one["type"], one["multi"], one["includeAll"], one["allValue"]) == ("query", True, True, ".+"), name
         assert (one["refresh"], one["datasource"]["uid"]) == (2, "${datasource}"), name
         assert one["label"] == name.capitalize()
         assert selectors(re.findall(r"label_values\((.+), \w+\)", one["query"])[0])
-    assert set(variables) == {"datasource", "runbook", *labels}
+    assert set(variables) - {"service"} == {"datasource", "runbook", *labels}
+    assert ("service" in variables) == ("${service}" in str(dashboard))
 
 
 def test_it_leads_to_the_other_dashboards_and_to_the_runbook(dashboard: dict[str, Any]) -> None:
@@ -198,7 +203,15 @@ def test_a_feed_in_the_overview_leads_to_its_own_dashboard() -> None:
 
 def test_all_dashboards_have_the_same_tag_and_names_of_their_own() -> None:
     assert {tuple(one["tags"]) for one in _LOADED} == {("stream-peer",)}
-    assert len({one["uid"] for one in _LOADED}) == len({one["title"] for one in _LOADED}) == 3
+    assert len({one["uid"] for one in _LOADED}) == len({one["title"] for one in _LOADED}) == 4
+
+
+def test_an_expert_leads_to_the_reasons_for_its_weight() -> None:
+    text = (DIRECTORY / "forecasters.json").read_text(encoding="utf-8")
+    route = next(one.path for one in ROUTES if one.name == "explain")
+    address = route.replace("{feed}", "${__data.fields.Feed:percentencode}")
+
+    assert "${service}" + address.replace("{expert}", "${__data.fields.Expert:percentencode}") in text
 
 
 # --- panels ---
@@ -214,6 +227,20 @@ def test_every_panel_says_what_it_is(dashboard: dict[str, Any]) -> None:
         assert defaults["noValue"], panel["title"]
         assert panel["datasource"] == {"type": "prometheus", "uid": "${datasource}"}, panel["title"]
         assert all(target["datasource"] == panel["datasource"] for target in panel["targets"]), panel["title"]
+
+
+def test_no_colour_of_a_panel_stands_for_two_things(dashboard: dict[str, Any]) -> None:
+    for panel in panels(dashboard):
+        if panel["type"] == "timeseries":  # by their order: a colour by name is shared by names of the same hash
+            assert panel["fieldConfig"]["defaults"]["color"]["mode"] == "palette-classic", panel["title"]
+
+
+def test_each_state_has_a_colour_of_its_own() -> None:
+    named = {one.text: one.color for one in state_names().options.values()}
+
+    assert set(named) == {*TRUST_STATES, *RATE_STATUSES}
+    assert len(set(named.values())) == len(named)
+    assert set(named.values()) <= set(NAMED)
 
 
 def test_an_axis_without_a_unit_says_what_it_counts(dashboard: dict[str, Any]) -> None:
@@ -256,7 +283,9 @@ def test_counters_are_rated_over_the_right_time_and_gauges_are_not(dashboard: di
         counts = selector.metric.endswith(("_total", "_bucket", "_sum", "_count"))
         assert (selector.call in RATES) == counts, f"{place}: {selector}"
     for place, expression in expressions(dashboard):
-        assert set(re.findall(r"\[(.*?)\]", expression)) <= {"$__rate_interval"}, place
+        times = set(re.findall(r"\[(.*?)\]", expression))
+        whole = {"$__range", "$__range:$__interval"} if dashboard["uid"] == "stream-peer-forecasters" else set()
+        assert times <= {"$__rate_interval", *whole}, place
 
 
 def test_every_query_names_metrics_and_labels_that_are_exported(dashboard: dict[str, Any]) -> None:

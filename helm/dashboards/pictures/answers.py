@@ -13,11 +13,12 @@ from helm.dashboards.reading import Query
 COLOURS = (
     "#3b7dd8", "#e07b39", "#3f9e5a", "#c9423f", "#8661c1", "#8c6d4f", "#d46aa5", "#6b7280", "#b3a125", "#2aa5b8",
     "#1d4f91", "#9c4a12", "#1f6b3a", "#8a1f1d", "#553a8a", "#5d4530", "#99346e", "#3d434d", "#7a6c0e", "#12707f",
+    "#8fb8ec", "#f2b58c", "#8fcfa2", "#e88f8d", "#bda5e0", "#c2a88f", "#ecaacd", "#aab0bb", "#ddd07a", "#86d3de",
 )  # fmt: skip
 _PLAIN = 10
 NAMED = {
     "green": "#3f9e5a", "blue": "#3b7dd8", "yellow": "#d9b310", "orange": "#e07b39", "red": "#c9423f",
-    "purple": "#8661c1", "dark-orange": "#b3541e", "text": INK,
+    "purple": "#8661c1", "light-blue": "#8fb8ec", "dark-yellow": "#a8860c", "light-purple": "#bda5e0", "text": INK,
 }  # fmt: skip
 
 

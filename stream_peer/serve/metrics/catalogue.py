@@ -75,6 +75,19 @@ WHOM_TO_TRUST = (
         "expert",
     ),
     _gauge(
+        "expert_peer_loss",
+        "Mean loss of the expert against reference answers, unbiased, so that it estimates the loss against outcomes:"
+        " smaller is better. In the unit of the feed's loss. No series: not known.",
+        "feed",
+        "expert",
+    ),
+    _gauge(
+        "expert_outcome_loss",
+        "Mean loss of the expert on resolved questions. No series: none of its questions is resolved.",
+        "feed",
+        "expert",
+    ),
+    _gauge(
         "effective_experts",
         "Effective number of experts in the mix, 1 over the sum of squared weights: 1 is one expert, N is the plain"
         " mean.",
@@ -233,6 +246,14 @@ TRAFFIC_OF_FEEDS = (
         " question does not count. Begins at 0 with each owner: use rate or increase.",
         "feed",
         "kind",
+    ),
+    _counter(
+        "feed_scored",
+        "Scored forecasts of the mix, by their tenth of [0, 1] and the question's outcome when it was revealed: of"
+        " forecasts in 0.3-0.4 about 35 % should have outcome 1. Begins at 0 with each owner: use increase.",
+        "feed",
+        "forecast",
+        "outcome",
     ),
     _gauge(
         "feed_questions",

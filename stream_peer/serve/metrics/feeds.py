@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter as Tally
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, Protocol, get_args, runtime_checkable
 
 import msgspec
@@ -10,6 +10,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from stream_peer.events.outputs import ErrorRateStatus, TrustState, WeightedExpert
+from stream_peer.feeds.scored import BINS, scored_kind
 from stream_peer.feeds.views import FeedView
 from stream_peer.serve.metrics.catalogue import OF_FEEDS, MetricPoint, put
 
@@ -53,8 +54,8 @@ class TopExperts:
         return [expert for expert in ranked if expert.id in self._shown]
 
 
-OF_AN_EXPERT = 3
-"""Series of an expert that has its own: two kinds of weights, and the coverage."""
+OF_AN_EXPERT = 5
+"""Series of an expert that has its own, at most: two kinds of weights, the coverage, two losses."""
 
 OF_OTHERS = 2
 """Series of all other experts."""
@@ -99,6 +100,9 @@ class FeedSeries:
             yield MetricPoint("expert_weight", (self._feed, label, "mix"), expert.mix)
             yield MetricPoint("expert_weight", (self._feed, label, "select"), expert.select)
             yield MetricPoint("expert_coverage_ratio", (self._feed, label), expert.coverage)
+            for name, loss in ("expert_peer_loss", expert.peer_loss), ("expert_outcome_loss", expert.outcome_loss):
+                if loss is not None:
+                    yield MetricPoint(name, (self._feed, label), loss)
         if len(shown) < len(view.weights.experts):
             mix = view.totals[0] - math.fsum(expert.mix for expert in shown)
             select = view.totals[1] - math.fsum(expert.select for expert in shown)
@@ -161,16 +165,16 @@ def _labelled(view: FeedView) -> Iterator[tuple[str, Mapping[str, float]]]:
     yield "brier", view.brier if view.best_brier is None else {**view.brier, "best-expert": view.best_brier}
 
 
-MOST_SERIES = 4000
+MOST_SERIES = 6000
 """Of all feeds of a worker. Those of the worker itself come on top: some hundred, and about ten a partition."""
 
-_COUNTED: Mapping[str, tuple[str, ...]] = {
-    "feed_rounds_total": ("scored", "low-evidence"),
-    "feed_outcomes_total": ("revealed", "revised", "annulled"),
-}
-"""Kinds of what is counted, which all begin at 0: a series that began at 1 would hide what was first."""
-
-_OF_COUNTERS = sum(map(len, _COUNTED.values()))
+_COUNTED: Sequence[tuple[str, str, tuple[str, ...]]] = (
+    *(("feed_rounds_total", kind, (kind,)) for kind in ("scored", "low-evidence")),
+    *(("feed_outcomes_total", kind, (kind,)) for kind in ("revealed", "revised", "annulled")),
+    *(("feed_scored_total", scored_kind(bin_, one), (bin_, str(one))) for bin_ in BINS for one in (0, 1)),
+)
+"""What is counted, by kind, and the labels after the feed. All begin at 0: a series that began at 1 would hide what was
+first."""
 
 
 @runtime_checkable
@@ -218,7 +222,7 @@ class FeedCollector(Collector):
         views, counts = self._read()
         shown = self._shown(views)
         families = {metric.name: metric.family() for metric in OF_FEEDS}
-        left = MOST_SERIES - sum(len(series.common) + _OF_COUNTERS + OF_OTHERS for series in shown.values())
+        left = MOST_SERIES - sum(len(series.common) + len(_COUNTED) + OF_OTHERS for series in shown.values())
         room = left // len(shown) if shown else 0
         for feed, series in shown.items():
             for point in (*series.common, *series.of_experts(room), *_counters(feed, counts)):
@@ -249,7 +253,7 @@ class FeedCollector(Collector):
         for feed, view in views.items():
             series = self._series.get(feed) or FeedSeries(feed)
             series.show(view)
-            left -= len(series.common) + _OF_COUNTERS + OF_OTHERS + OF_AN_EXPERT
+            left -= len(series.common) + len(_COUNTED) + OF_OTHERS + OF_AN_EXPERT
             if left < 0:
                 break
             shown[feed] = series
@@ -258,6 +262,5 @@ class FeedCollector(Collector):
 
 
 def _counters(feed: str, counts: Mapping[tuple[str, str], int]) -> Iterator[MetricPoint]:
-    for name, kinds in _COUNTED.items():
-        for kind in kinds:
-            yield MetricPoint(name, (feed, kind), counts.get((feed, kind), 0))
+    for name, kind, labels in _COUNTED:
+        yield MetricPoint(name, (feed, *labels), counts.get((feed, kind), 0))

@@ -224,7 +224,7 @@ def _questions(place: tuple[str], stage: HasQuestions) -> Iterator[MetricPoint]:
 
 _RESULTS = frozenset({"duplicate", "forwarded", "dead-letter", "too-late", "tick-ahead"})
 _MADE = {"counter": Counter, "histogram": Histogram, "summary": Summary}
-_OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total"})
+_OF_COLLECTORS = frozenset({"feed_rounds_total", "feed_outcomes_total", "feed_scored_total"})
 
 
 class Metrics(Observer):

@@ -7,7 +7,7 @@ from stream_peer.feeds.columns import FEED
 from stream_peer.feeds.contributions import contribution
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import Method
-from stream_peer.feeds.scored import low_evidence_share, read_scores, tie_share
+from stream_peer.feeds.scored import low_evidence_share, read_scores, scored_kind, tie_share
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.feeds.views import FeedView
@@ -73,5 +73,22 @@ def test_outcomes_are_counted_by_feed_as_what_they_are() -> None:
 
     _, effects = folded(log)
 
-    counts = {key: count for key, count in effects.of_feeds.items() if key[1] != "scored"}
+    kinds = {"revealed", "revised", "annulled"}
+    counts = {key: count for key, count in effects.of_feeds.items() if key[1] in kinds}
     assert counts == {("f", "revealed"): 2, ("f", "revised"): 2, ("f", "annulled"): 1, ("g", "revealed"): 1}
+
+
+def test_scored_forecasts_are_counted_with_the_outcome_when_it_is_revealed() -> None:
+    low, high, unsure = (
+        {"a": 0.15, "b": 0.15, "c": 0.15},
+        {"a": 1.0, "b": 1.0, "c": 1.0},
+        {"a": 0.5, "b": 0.55, "c": 0.6},
+    )
+    rounds = [round_of("low", low), round_of("high", high), round_of("unsure", unsure)]
+    known = [outcome("low", 0), outcome("high", 1), outcome("unsure", 1), outcome("no round", 1)]
+    later = [outcome("low", 1), outcome("high", "annulled")]
+
+    _, effects = folded(log_of([*rounds, *known, *later]))
+
+    counts = {kind: count for (_, kind), count in effects.of_feeds.items() if kind[0] in "01"}
+    assert counts == {scored_kind("0.1-0.2", 0): 1, scored_kind("0.9-1.0", 1): 1, scored_kind("0.5-0.6", 1): 1}

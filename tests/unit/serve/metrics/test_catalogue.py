@@ -24,12 +24,14 @@ from tests.unit.tools.report.sample_history import weights
 BOUNDED = {
     *("feed", "expert", "kind", "class", "status", "term", "state", "forecast", "mixer", "shadow"),
     *("topic", "partition", "stage", "result", "type", "reason", "what", "hash", "version", "python", "field"),
+    "outcome",
 }
 """Labels whose values are few: a question is none of them."""
 
 NAMED_AFTER_THEIR_LABEL = {
     *("expert_weight", "expert_coverage_ratio", "shadow_brier", "shadow_regret", "trust_state", "certificate_term"),
     *("reference_error_status", "feed_rounds_total", "feed_outcomes_total", "feed_questions"),
+    *("expert_peer_loss", "expert_outcome_loss", "feed_scored_total"),
     *("feed_resolved_questions", "feed_updated_timestamp_seconds", "mixer_share_ratio"),
 }
 """Metrics that are about what their label names: an expert's weight. No other name may say what a label says."""

@@ -3,7 +3,9 @@
 import math
 
 import pytest
+from msgspec.structs import replace
 
+from stream_peer.feeds.scored import scored_kind
 from stream_peer.feeds.views import FeedView
 from stream_peer.log.stage import Effects
 from stream_peer.serve.metrics import Metrics
@@ -95,6 +97,26 @@ def test_counters_of_a_feed_begin_at_zero_with_its_owner_and_end_with_the_feed()
     assert counts("feed_rounds_total") == {}
     metrics.owned("feed", 3, stage)
     assert counts("feed_rounds_total")["scored"] == 0.0
+
+
+def test_scored_forecasts_are_counted_in_twenty_series_that_begin_at_zero() -> None:
+    metrics = metrics_of({"f": view(weights(1, {"a": 1.0}))})
+    assert [value for _, value in of(metrics, "feed_scored_total")] == [0.0] * 20
+
+    happened(metrics, 0, **{scored_kind("0.9-1.0", 1): 3, scored_kind("0.9-1.0", 0): 1})
+
+    counts = {(labels["forecast"], labels["outcome"]): n for labels, n in of(metrics, "feed_scored_total") if n}
+    assert counts == {("0.9-1.0", "1"): 3.0, ("0.9-1.0", "0"): 1.0}
+
+
+def test_losses_of_an_expert_have_series_as_far_as_they_are_known() -> None:
+    newest = weights(1, {"ann": 0.5, "bob": 0.5})
+    ann, bob = newest.experts
+    experts = [replace(ann, peer_loss=0.2, outcome_loss=None), replace(bob, peer_loss=0.3, outcome_loss=0.25)]
+    metrics = metrics_of({"f": view(replace(newest, experts=experts))})
+
+    assert {labels["expert"]: loss for labels, loss in of(metrics, "expert_peer_loss")} == {"ann": 0.2, "bob": 0.3}
+    assert {labels["expert"]: loss for labels, loss in of(metrics, "expert_outcome_loss")} == {"bob": 0.25}
 
 
 def chosen(top: TopExperts, mix: dict[str, float], count: int = 2) -> list[str]:
