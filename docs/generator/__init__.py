@@ -9,6 +9,7 @@ from docs.generator import (
     asyncapi,
     chart_values,
     client_outputs,
+    kafka_plan,
     life,
     message_schemas,
     metrics,
@@ -33,5 +34,6 @@ def files() -> dict[str, str]:
         **notebook.files(ROOT),
         **chart_values.files(ROOT),
         **client_outputs.files(ROOT),
+        **kafka_plan.files(),
         **state_machines.files(),
     }

@@ -7,8 +7,6 @@ from collections.abc import Iterator
 import pytest
 import yaml
 
-from stream_peer.kafka.client.topic_plan import AclEntry, set_up_rights, worker_rights
-from stream_peer.settings.process import Settings
 from tests.infra.support.chart import CHART, KUBERNETES, manifests, one
 from tests.infra.support.tools import ROOT, run, said, tool
 
@@ -29,7 +27,7 @@ def commands(program: str) -> list[list[str]]:
     return [shlex.split(line) for line in typed if line.startswith(f"{program} ")]
 
 
-VALUES = [text for text in blocks("yaml") if not text.startswith("apiVersion")]
+VALUES = list(blocks("yaml"))
 HELM = [words for words in commands("helm") if words[1] in ("install", "upgrade")]
 KUBECTL = commands("kubectl")
 
@@ -38,26 +36,6 @@ KUBECTL = commands("kubectl")
 def test_values_that_are_shown_are_accepted(values: str) -> None:
     assert isinstance(yaml.safe_load(values), dict)
     assert one("ConfigMap", manifests(values), "worker")
-
-
-def test_a_strimzi_user_as_shown_may_do_what_workers_and_the_set_up_need() -> None:
-    (user,) = [yaml.safe_load(text) for text in blocks("yaml") if text.startswith("apiVersion")]
-    acls = user["spec"]["authorization"]["acls"]
-    settings = Settings(prefix="peer-")
-
-    def allowed(entry: AclEntry) -> bool:
-        return any(
-            acl["resource"]["type"] == entry.resource
-            and acl["resource"]["patternType"] == "prefix"
-            and entry.name.startswith(acl["resource"]["name"])
-            and entry.operation in acl["operations"]
-            for acl in acls
-        )
-
-    needed = [*worker_rights(settings), *set_up_rights(settings)]
-    assert [entry for entry in needed if not allowed(entry)] == []
-    given = {(acl["resource"]["type"], operation) for acl in acls for operation in acl["operations"]}
-    assert given == {(entry.resource, entry.operation) for entry in needed}
 
 
 @pytest.mark.parametrize("words", HELM, ids=lambda words: " ".join(words[:3]))

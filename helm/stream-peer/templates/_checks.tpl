@@ -6,8 +6,24 @@
 {{- include "stream-peer.checkSecurity" . -}}
 {{- include "stream-peer.checkScaling" . -}}
 {{- include "stream-peer.checkGateway" . -}}
+{{- include "stream-peer.checkWaysIn" . -}}
 {{- if and .Values.metrics.podMonitor.enabled .Values.metrics.serviceMonitor.enabled -}}
 {{- fail "metrics.podMonitor and metrics.serviceMonitor are both enabled: everything would be scraped and counted twice" -}}
+{{- end -}}
+{{- end -}}
+
+{{- define "stream-peer.checkWaysIn" -}}
+{{- if and .Values.ingress.enabled (not .Values.ingress.hosts) -}}
+{{- fail "ingress.hosts: an Ingress needs a host, by which workers know that a request is for them" -}}
+{{- end -}}
+{{- if and .Values.httpRoute.enabled (not (and .Values.httpRoute.hosts .Values.httpRoute.parentRefs)) -}}
+{{- fail "httpRoute: set hosts and parentRefs; a route needs a gateway and a host" -}}
+{{- end -}}
+{{- $security := .Values.kafka.security -}}
+{{- if and .Values.strimzi.cluster .Values.strimzi.user -}}
+{{- if or (eq $security.protocol "plaintext") (not (has $security.mechanism (list "" "SCRAM-SHA-512"))) -}}
+{{- fail "strimzi.user: Strimzi's users log in by SCRAM-SHA-512 or a certificate; set kafka.security, or strimzi.user to false" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 

@@ -14,6 +14,15 @@
 {{- end -}}
 {{- end -}}
 
+{{/* Host names of the ways in from outside. */}}
+{{- define "stream-peer.publicHosts" -}}
+{{- $hosts := list -}}
+{{- range $way := list .Values.ingress .Values.httpRoute -}}
+{{- if $way.enabled -}}{{- $hosts = concat $hosts $way.hosts -}}{{- end -}}
+{{- end -}}
+{{- $hosts | uniq | toYaml -}}
+{{- end -}}
+
 {{- define "stream-peer.setUpName" -}}
 {{ include "stream-peer.fullname" . }}-set-up
 {{- end -}}

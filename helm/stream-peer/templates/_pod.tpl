@@ -6,15 +6,12 @@
 serviceAccountName: {{ index . 3 }}
 automountServiceAccountToken: false
 enableServiceLinks: false
+{{- $security := dict "runAsNonRoot" true "seccompProfile" (dict "type" "RuntimeDefault") }}
+{{- with int $values.runAsUser }}
+{{- $security = merge $security (dict "runAsUser" . "runAsGroup" . "fsGroup" . "fsGroupChangePolicy" "OnRootMismatch") }}
+{{- end }}
 securityContext:
-  runAsNonRoot: true
-  {{- with int $values.runAsUser }}
-  runAsUser: {{ . }}
-  runAsGroup: {{ . }}
-  fsGroup: {{ . }}
-  fsGroupChangePolicy: OnRootMismatch
-  {{- end }}
-  seccompProfile: {type: RuntimeDefault}
+  {{- mergeOverwrite $security $values.podSecurityContext | toYaml | nindent 2 }}
 {{- with $values.imagePullSecrets }}
 imagePullSecrets:
   {{- toYaml . | nindent 2 }}

@@ -13,7 +13,7 @@ said there (_checks.tpl).
   "feed_log" (int $kafka.partitions.feedLog)
   "dead_letters" (int $kafka.partitions.deadLetters) -}}
 {{- $names := include "stream-peer.serviceNames" (list . (include "stream-peer.fullname" .)) | fromJsonArray -}}
-{{- $http := dict "port" (int .Values.http.port) "hosts" (concat $names .Values.http.hosts | join ",") -}}
+{{- $http := dict "port" (int .Values.http.port) "hosts" (concat $names .Values.http.hosts (include "stream-peer.publicHosts" . | fromYamlArray) | join ",") -}}
 {{- if .Values.http.tokenSecret.name -}}{{- $_ := set $http "token_file" "/etc/stream-peer/http-token/token" -}}{{- end -}}
 {{- $own := dict
   "bootstrap" $kafka.bootstrapServers
