@@ -290,7 +290,9 @@ def test_rules_and_dashboards_are_the_charts_own_files(compose: dict[str, Any]) 
 
     assert (rules, dashboards) == (CHART / "rules", CHART / "dashboards")
     assert {file.name for file in rules.iterdir()} == {"alerts.yaml", "recording.yaml"}
-    assert {file.name for file in dashboards.iterdir()} == {"overview.json", "feed.json", "service.json"}
+    assert {file.name for file in dashboards.iterdir()} == {
+        *("overview.json", "feed.json", "forecasters.json", "service.json"),
+    }
 
 
 # --- what observes ---
