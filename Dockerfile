@@ -25,7 +25,7 @@ COPY stream_peer stream_peer
 # Unchecked hashes instead of times, and no random order: the same sources give the same layer.
 RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-dir /opt/wheel . \
     && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps --no-index /opt/wheel/*.whl \
-    && PYTHONHASHSEED=0 python3 -m compileall -q --invalidation-mode unchecked-hash /opt/venv/lib
+    && PYTHONHASHSEED=0 python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv/lib
 
 # A volume that is mounted over it takes its owner and mode over: the key of docker-compose.yml.
 RUN install -d -m 0700 /opt/state/keys

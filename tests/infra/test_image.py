@@ -30,32 +30,32 @@ NOWHERE = "127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
-def image(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    """A store that has the image of this tree, loaded from the archive that a release has of it."""
+def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The OCI archive that a release has of this tree."""
+    return tmp_path_factory.mktemp("archive") / "image.tar"
+
+
+@pytest.fixture(scope="module")
+def image(archive: Path) -> Iterator[Store]:
+    """A store that has the image, loaded from the archive."""
     with opened() as store:
-        file = tmp_path_factory.mktemp("archive") / "image.tar"
-        build_release(store, file)
-        store.load(file)
+        build_release(store, archive)
+        store.load(archive)
         yield store
 
 
-def test_the_same_commit_gives_the_same_archive(image: Store, tmp_path: Path) -> None:
-    first, second = tmp_path / "first.tar", tmp_path / "second.tar"
-
-    digests = [build_release(image, first), build_release(image, second, cached=False)]
-
-    assert digests[0] == digests[1]
-    assert filecmp.cmp(first, second, shallow=False)
-
-
-def test_its_archive_keeps_the_health_check_and_the_name_of_chart_and_compose_file(
-    image: Store, tmp_path: Path
-) -> None:
+def test_the_same_commit_gives_the_same_archive(image: Store, archive: Path, tmp_path: Path) -> None:
     build_release(image, tmp_path / "image.tar")
-    with tarfile.open(tmp_path / "image.tar") as archive:
+
+    assert filecmp.cmp(archive, tmp_path / "image.tar", shallow=False)
+
+
+@pytest.mark.usefixtures("image")
+def test_its_archive_keeps_the_health_check_and_the_name_of_chart_and_compose_file(archive: Path) -> None:
+    with tarfile.open(archive) as packed:
 
         def read(name: str) -> Any:
-            file = archive.extractfile(name)
+            file = packed.extractfile(name)
             assert file
             return json.load(file)
 

@@ -1,7 +1,7 @@
 """Builds the image and runs it as a cluster would: buildah and podman on a store of their own, without a registry.
 
-The base is made by debootstrap once and kept in the user's cache, and so are the layers that did not change: the
-first run takes some minutes, the next ones seconds. Images of earlier runs are removed a day later.
+The base is made by debootstrap once and kept in the user's cache: the first run takes some minutes, the next ones less
+than one. Images of earlier runs are removed a day later.
 
 ``python -m tests.infra.support.image FILE [BASE]`` writes an OCI archive: the image of a release, on another base if
 one is named. The same commit on the same base gives the same digest.
@@ -117,17 +117,15 @@ class Store:
         self.buildah("rm", container)
         shutil.rmtree(root)
 
-    def build(self, context: Path, *, base: str = BASE, cached: bool = True, **arguments: str) -> None:
-        """Build the image from a directory; layers that did not change are taken from the cache."""
-        shared = ["--layers"] if self.driver == "overlay" else []
-        fresh = [] if cached else ["--no-cache"]
+    def build(self, context: Path, *, base: str = BASE, **arguments: str) -> None:
+        """Build the image from a directory, anew: layers of another commit would bear its date."""
         mounts = [f"--volume={path}:{path}:ro" for path in _MADE_FOR_PIP if Path(path).exists()]
         given = [f"--build-arg={name}={value}" for name, value in {"BASE": base, **arguments}.items()]
         pulled = ["--pull-never"] if base == BASE else []
         # Only Docker's format has the health check; ``archive`` hands it on.
         how = ["--isolation", "chroot", "--network", "host", "--format", "docker", "--timestamp", _date()]
         say(f"building {IMAGE} ({self.driver})")
-        self.buildah("build", *shared, *fresh, *how, *pulled, *mounts, *given, "--tag", IMAGE, str(context))
+        self.buildah("build", "--no-cache", *how, *pulled, *mounts, *given, "--tag", IMAGE, str(context))
         self.podman("image", "prune", "--force", "--filter", "until=24h")
         say("built")
 
@@ -261,13 +259,13 @@ def export(target: Path) -> Path:
     return target
 
 
-def build_release(store: Store, target: Path, *, base: str = BASE, cached: bool = True) -> str:
+def build_release(store: Store, target: Path, *, base: str = BASE) -> str:
     """Build this commit's image and write its archive; the digest."""
     revision = _succeeded(_run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], 60)).strip()
     if base == BASE:
         store.make_base()
     with tempfile.TemporaryDirectory(prefix="stream-peer-tree-") as tree:
-        store.build(export(Path(tree)), base=base, cached=cached, VERSION=__version__, REVISION=revision)
+        store.build(export(Path(tree)), base=base, VERSION=__version__, REVISION=revision)
     return store.archive(target)
 
 
