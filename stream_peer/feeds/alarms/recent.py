@@ -18,7 +18,13 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.sums import NOTHING, Contribution
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IndexArray, IntArray, SmallIntArray, unchecked
 from stream_peer.numerics.dependence.followers import CrowdSums, crowd_distances, crowd_sums
-from stream_peer.numerics.dependence.suspicion import COUNTED_ONCE, Float32Array, Tallies, stacked_tallies, tallies_of
+from stream_peer.numerics.dependence.suspicion import (
+    COUNTED_ONCE,
+    Float32Array,
+    Tallies,
+    change_of_tallies,
+    stacked_tallies,
+)
 
 WINDOW = 512
 """Questions, by their ordinals."""
@@ -165,6 +171,7 @@ class Recent:
         if known:
             self._reserve(1 + max(int(np.maximum.reduce(of_question[-1].experts)) for of_question in rounds))
         slots = np.array(list(noted))
+        before = self._marks[0, slots]
         self._add_up(slots, np.subtract)
         self._ordinals[slots], self._scatter[slots] = _NOBODY, 0.0
         self._marks[:, slots] = 0
@@ -172,6 +179,8 @@ class Recent:
         if known:
             self._fill(known, rounds)
         self._add_up(slots, np.add)
+        if self._pairs is not None:
+            self._pairs += change_of_tallies(before, self._marks[0, slots])
         for one in noted.values():
             if one is not None:
                 one[0].let_go()
@@ -203,13 +212,11 @@ class Recent:
                     first[slot * self._marks.shape[2] + late] = repeated
 
     def _add_up(self, slots: IntArray, operation: np.ufunc) -> None:
-        """Put rows into the sums, or take them out."""
-        votes, answers = self._marks[:, slots]
+        """Put rows into the sums of how near experts were to the crowd, or take them out."""
+        answers = self._marks[1, slots]
         apart, near, repeated = self._distances[:, slots]
         sums = unchecked(crowd_sums)(near, apart, self._scatter[slots], answers != 0, repeated)
         operation(self._crowd, sums, out=self._crowd)
-        if self._pairs is not None:
-            operation(self._pairs, tallies_of(votes), out=self._pairs)
 
     def _reserve(self, n_experts: int) -> None:
         room = self._marks.shape[2]

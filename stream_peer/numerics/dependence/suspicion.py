@@ -66,14 +66,21 @@ def tallies(one: SmallIntArray | Float32Array, two: SmallIntArray | Float32Array
     return _tallies(_stacked(one, parts), _stacked(two, parts))
 
 
-def tallies_of(votes: SmallIntArray) -> Float32Array:
-    """Tallies of all experts with all as one table that others can be added to, see `stacked_tallies`: (2, n, 2, n)."""
-    both = _stacked(votes)
-    return _product(both, both).reshape(2, votes.shape[1], 2, votes.shape[1])
+def change_of_tallies(before: SmallIntArray, after: SmallIntArray) -> Float32Array:
+    """How tallies of all experts with all change if some rows of votes replace others, see `stacked_tallies`.
+
+    Returns
+    -------
+    (2, n, 2, n) float32
+    """
+    both = _stacked(np.concatenate((before, after)))
+    signed = both.copy()
+    np.negative(both[: len(before)], out=signed[: len(before)])
+    return _product(signed, both).reshape(2, before.shape[1], 2, before.shape[1])
 
 
 def stacked_tallies(table: Float32Array) -> Tallies:
-    """The tables of `tallies_of`: votes or who voted, with votes or who voted."""
+    """The tables of `change_of_tallies`: votes or who voted, with votes or who voted."""
     exact = table.astype(np.float64)
     return Tallies(exact[0, :, 0], exact[1, :, 1], exact[0, :, 1], exact[1, :, 0])
 
