@@ -6,12 +6,11 @@ feeds, and hardly ever is it asked for more than a few of them.
 """
 
 import asyncio
-import re
 import sys
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 import mode
 import msgspec
@@ -26,8 +25,6 @@ from stream_peer.settings.process import Settings
 MOST_BYTES = 256_000_000
 """Of records that are kept; beyond it those of the feeds that changed longest ago are evicted."""
 _DECODED = 4  # of 10,000 experts, 4 MB each
-_WHOLE = -1
-_PART_KEY = re.compile(r"([^/]+)/([0-9]{1,9})")
 
 
 class _Place(msgspec.Struct, frozen=True):
@@ -35,8 +32,6 @@ class _Place(msgspec.Struct, frozen=True):
 
     feed: str
     revision: int
-    part: int = 0
-    parts: int = 1
 
 
 class FeedHead(msgspec.Struct, frozen=True, kw_only=True):
@@ -56,6 +51,15 @@ class FeedHead(msgspec.Struct, frozen=True, kw_only=True):
     parts: int = 1
 
 
+class _Part(NamedTuple):
+    """The last record of a key; ``value`` is empty if it was evicted."""
+
+    revision: int
+    parts: int
+    part: int
+    value: bytes
+
+
 class _Kept(NamedTuple):
     revision: int
     parts: tuple[bytes, ...]
@@ -67,30 +71,11 @@ _weights_of = msgspec.json.Decoder(Weights).decode
 _rates_of = msgspec.json.Decoder(ErrorRates).decode
 
 
-class TombstoneKey(NamedTuple):
-    """Which record a tombstone ends: the whole one of a feed, or the part of that number of one in parts.
-
-    The keys of a feed lie in several partitions, which are read in any order: a tombstone of a former feed may come
-    after the records of a new one of its name. It never ends those, if only records under its own key are ended.
-    """
-
-    feed: str
-    part: int
-
-    @classmethod
-    def of(cls, key: bytes) -> Self:
-        """Of a record's key: ``feed``, or ``feed/part``. Any other key is a feed's that does not exist."""
-        text = key.decode(errors="replace")
-        found = _PART_KEY.fullmatch(text)
-        return cls(text, _WHOLE) if found is None else cls(found[1], int(found[2]))
-
-    def ends(self, parts: int) -> bool:
-        """Whether it ends a record that came in so many parts."""
-        return parts == 1 if self.part == _WHOLE else 1 < parts > self.part
-
-
 class FeedRecords:
     """Folds both topics. Of each feed the record of the highest revision is kept, once all of its parts are there.
+
+    The keys of a feed lie in several partitions, which are read in any order. So of each key the last record counts, as
+    compaction has it, and a tombstone ends the record of its own key alone.
 
     Parameters
     ----------
@@ -110,8 +95,8 @@ class FeedRecords:
         self._heads: dict[str, FeedHead] = {}
         self._weights: OrderedDict[str, _Kept] = OrderedDict()
         self._rates: dict[str, _Kept] = {}
-        self._waiting: dict[str, dict[int, bytes]] = {}
-        self._waiting_for: dict[str, int] = {}
+        self._feed_of: dict[bytes, str] = {}
+        self._parts: dict[str, dict[bytes, _Part]] = {}
         self._decoded: OrderedDict[tuple[str, int], Weights] = OrderedDict()
         self._sorted: list[str] | None = []
 
@@ -126,15 +111,18 @@ class FeedRecords:
             If it is none.
         """
         if value is None:
-            self._end(TombstoneKey.of(key))
+            self._end(key)
             return
         head = _head_of(value)
-        known = self._heads.get(head.feed)
-        if known is not None and known.revision > head.revision:
+        parts = self._parts.setdefault(head.feed, {})
+        if key in parts and parts[key].revision > head.revision:
             return  # an equal one is newer all the same: after a failed audit it is published again
-        parts = (value,) if head.parts == 1 else self._assembled(head, value)
-        if parts is not None:
-            self._keep(head, parts)
+        self._feed_of[key] = head.feed
+        parts[key] = _Part(head.revision, head.parts, head.part, value)
+        known = self._heads.get(head.feed)
+        whole = _record_of(head, parts.values())
+        if len(whole) == head.parts and (known is None or known.revision <= head.revision):
+            self._keep(head, whole)
 
     def add_error_rates(self, key: bytes, value: bytes | None) -> None:
         """Take a record of ``error-rates``; None: there is no such feed any more.
@@ -145,40 +133,29 @@ class FeedRecords:
             If it is none.
         """
         if value is None:
-            self._rates.pop(TombstoneKey.of(key).feed, None)
+            self._rates.pop(key.decode(errors="replace"), None)
             return
         place = _place_of(value)
         known = self._rates.get(place.feed)
         if known is None or known.revision <= place.revision:
             self._rates[place.feed] = _Kept(place.revision, (value,))
 
-    def _assembled(self, head: FeedHead, value: bytes) -> tuple[bytes, ...] | None:
-        """All parts of a record, if this was the last that was missing."""
-        if self._waiting_for.get(head.feed, -1) > head.revision:
-            return None
-        if self._waiting_for.get(head.feed) != head.revision:
-            self._waiting[head.feed], self._waiting_for[head.feed] = {}, head.revision
-        parts = self._waiting[head.feed]
-        parts[head.part] = value
-        if len(parts) < head.parts:
-            return None
-        return tuple(parts[number] for number in sorted(parts))
-
-    def _keep(self, head: FeedHead, parts: tuple[bytes, ...]) -> None:
+    def _keep(self, head: FeedHead, values: tuple[bytes, ...]) -> None:
         feed = head.feed
         if feed not in self._heads:
             self._sorted = None
-        if self._waiting_for.get(feed, head.revision) <= head.revision:
-            self._stop_waiting(feed)
         self._heads[feed] = head
         self._forget_record(feed)
         self.evicted.discard(feed)
-        self._weights[feed] = _Kept(head.revision, parts)
-        self._bytes += sum(map(len, parts))
+        self._weights[feed] = _Kept(head.revision, values)
+        self._bytes += sum(map(len, values))
         while self._bytes > self._most and len(self._weights) > 1:
             oldest = next(iter(self._weights))
             self._forget_record(oldest)
             self.evicted.add(oldest)
+            for key, part in self._parts[oldest].items():
+                if part.revision <= self._heads[oldest].revision:
+                    self._parts[oldest][key] = part._replace(value=b"")
 
     def _forget_record(self, feed: str) -> None:
         kept = self._weights.pop(feed, None)
@@ -186,19 +163,18 @@ class FeedRecords:
             self._bytes -= sum(map(len, kept.parts))
             self._decoded.pop((feed, kept.revision), None)
 
-    def _end(self, key: TombstoneKey) -> None:
-        feed = key.feed
-        self._waiting.get(feed, {}).pop(key.part, None)
-        head = self._heads.get(feed)
-        if head is not None and key.ends(head.parts):
+    def _end(self, key: bytes) -> None:
+        feed = self._feed_of.pop(key, None)
+        if feed is None:
+            return
+        ended, head = self._parts[feed].pop(key), self._heads.get(feed)
+        if not self._parts[feed]:
+            del self._parts[feed]
+        if head is not None and _is_of(ended, head):
             del self._heads[feed]
             self._sorted = None
             self._forget_record(feed)
             self.evicted.discard(feed)
-
-    def _stop_waiting(self, feed: str) -> None:
-        self._waiting.pop(feed, None)
-        self._waiting_for.pop(feed, None)
 
     # --- reading ---
 
@@ -235,6 +211,15 @@ class FeedRecords:
         """The newest error rates of a feed; None if there are none."""
         kept = self._rates.get(feed)
         return None if kept is None else _rates_of(kept.parts[0])
+
+
+def _is_of(part: _Part, head: FeedHead) -> bool:
+    return (part.revision, part.parts) == (head.revision, head.parts)
+
+
+def _record_of(head: FeedHead, parts: Iterable[_Part]) -> tuple[bytes, ...]:
+    """What is there of a record, in order."""
+    return tuple(part.value for part in sorted(part for part in parts if part.value and _is_of(part, head)))
 
 
 log = structlog.get_logger(__name__)

@@ -4,6 +4,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from itertools import combinations
 from types import SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -43,9 +44,9 @@ def test_what_is_said_anew_under_the_same_revision_is_newer() -> None:
         assert records.weights("econ") == newest
 
     for number, name in enumerate("ab"):
-        records.add_weights(b"econ", part(weights(6), number, 2, name))
+        records.add_weights(b"econ/%d" % number, part(weights(6), number, 2, name))
+    assert records.weights("econ") == weights(6, "a", "b")
     records.add_weights(b"econ/0", part(weights(6), 0, 2, "c"))
-    assert records.weights("econ") == weights(6, "a", "b")  # until all parts of the other are there
     records.add_weights(b"econ/1", part(weights(6), 1, 2, "d"))
     assert records.weights("econ") == weights(6, "c", "d")
 
@@ -112,6 +113,38 @@ def test_a_part_that_was_ended_is_not_waited_with() -> None:
     records.add_weights(b"econ/1", part(weights(5), 1, 2, "b"))
 
     assert records.feeds() == []
+
+
+def test_a_deletion_and_another_feed_of_the_name_that_a_restart_repeats_are_read_in_any_order() -> None:
+    """Each part has a key and a partition of its own."""
+    logs = []
+    for number, names in enumerate(("ac", "bd")):
+        former, new = (part(weights(revision), number, 2, name) for revision, name in zip((5, 9), names, strict=True))
+        logs.append([(b"econ/%d" % number, value) for value in (former, None, new, None, new)])
+
+    for places in combinations(range(10), 5):
+        records, partitions = FeedRecords(), [iter(log) for log in logs]
+        for place in range(10):
+            records.add_weights(*next(partitions[place in places]))
+
+        assert records.weights("econ") == weights(9, "c", "d")
+        assert records.feeds() == ["econ"]
+
+
+def test_a_feed_that_was_evicted_comes_back_with_its_next_record_in_parts() -> None:
+    records = FeedRecords(most_bytes=1)
+    for number, name in enumerate("ab"):
+        records.add_weights(b"econ/%d" % number, part(weights(5), number, 2, name))
+    add(records, weights(1, feed="sport"))
+    records.add_weights(b"econ/0", part(weights(6), 0, 2, "c"))
+    add(records, weights(2, feed="sport"))
+    waiting = records.weights("econ"), records.heads()["econ"].revision
+    records.add_weights(b"econ/1", part(weights(6), 1, 2, "d"))
+
+    assert waiting == (None, 5)
+    assert records.weights("econ") == weights(6, "c", "d")
+    records.add_weights(b"econ/1", None)
+    assert records.feeds() == ["sport"]
 
 
 def test_error_rates_are_the_newest() -> None:
