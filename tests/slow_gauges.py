@@ -104,6 +104,9 @@ class SlowGauges:
             asked.evidence = event.outcome
             if asked.outcome is not None:
                 asked.fix(asked.rounds[max(asked.rounds)] if asked.rounds else None)
+            if kind == "revealed" and asked.evaluated is not None:
+                tenth = min(math.floor(asked.evaluated.published["mix"] * 10), 9)
+                self.happened["feed_scored_total", f"{tenth} {asked.outcome}"] += 1
 
     # --- sums ---
 
@@ -184,6 +187,10 @@ class SlowGauges:
             ("feed_outcomes_total", ("revealed", "revised", "annulled")),
         ):
             found |= {(name, (kind,)): float(self.happened[name, kind]) for kind in kinds}
+        for k in range(10):
+            forecast = f"0.{k}-{'1.0' if k == 9 else f'0.{k + 1}'}"
+            for y in "01":
+                found["feed_scored_total", (forecast, y)] = float(self.happened["feed_scored_total", f"{k} {y}"])
         return {key: value for key, value in found.items() if value is not None}
 
     def _experts(
@@ -196,6 +203,9 @@ class SlowGauges:
         for name in shown:
             share = float(answered[self.places[name]]) / sums["questions"]
             found["expert_coverage_ratio", (name,)] = share
+            found["expert_peer_loss", (name,)] = listed[name]["peer_loss"]
+            known = float(columns["m"][self.places[name]])
+            found["expert_outcome_loss", (name,)] = columns["H"][self.places[name]] / known if known > 0.0 else None
         for kind in ("mix", "select"):
             found |= {("expert_weight", (name, kind)): listed[name][kind] for name in shown}
             if len(shown) < len(listed):

@@ -170,7 +170,7 @@ class FeedRecords:
         ended, head = self._parts[feed].pop(key), self._heads.get(feed)
         if not self._parts[feed]:
             del self._parts[feed]
-        if head is not None and _is_of(ended, head):
+        if head is not None and ended.revision >= head.revision:
             del self._heads[feed]
             self._sorted = None
             self._forget_record(feed)
