@@ -22,7 +22,8 @@ PAGE = """<!doctype html>
 def add(archive: Path, version: str, tree: Path) -> None:
     """Unpack a release's pages, and list all releases, the newest first; a page of that release before is replaced."""
     with tarfile.open(archive) as packed:
-        packed.extractall(tree / version, filter="data")
+        packed.extraction_filter = getattr(tarfile, "data_filter", None)  # from Python 3.11.4 on
+        packed.extractall(tree / version)  # noqa: S202 - an archive of our own release
     names = [path.parent.name for path in tree.glob("*/index.html")]
     links = [
         f'<li><a href="{name}/">{name}</a></li>' for name in map(html.escape, sorted(names, key=_order, reverse=True))

@@ -44,6 +44,10 @@ def queries(panel: Mapping[str, Any]) -> list[Query]:
     ]
 
 
+POINTS = 240
+"""So many points a graph asks for."""
+
+
 def variables(rate_interval: str, span: float, chosen: Mapping[str, str]) -> dict[str, str]:
     """What stands for each variable; ``span``: seconds shown, ``chosen``: job, instance or feed if not all."""
     return {
@@ -53,7 +57,7 @@ def variables(rate_interval: str, span: float, chosen: Mapping[str, str]) -> dic
         "expert": ALL,
         "datasource": "prometheus",
         "__rate_interval": rate_interval,
-        "__interval": rate_interval,
+        "__interval": f"{max(1, round(span / POINTS))}s",
         "__range": f"{max(1, round(span))}s",
         "__range_s": str(max(1, round(span))),
         **chosen,

@@ -179,7 +179,7 @@ _ONES = np.ones((60, 2))
 _EARLIER = Earlier(*(np.array([10.0, 10.0]) for _ in range(4)))
 
 BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
-    "agreement_change": {"earlier": MOMENTS, "weights": ABSOLUTE},
+    "agreement_change": {"earlier": MOMENTS, "weights": ABSOLUTE, "least": 2.0},
     "agreement_of_teams": {"found": team_votes(VOTES, BITS, TEAMS)},
     "class_terms_of_teams": {"found": team_votes(np.array([1, -1, 1, 1]), np.array([1, 0, 1, 1]), np.arange(4))},
     "ballots": {"rule": "product", "weights": np.array([1.0, 2.0, 3.0])},

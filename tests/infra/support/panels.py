@@ -5,11 +5,8 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from helm.dashboards.reading import Query, panels, queries, substituted, variables
+from helm.dashboards.reading import POINTS, Query, panels, queries, substituted, variables
 from tests.infra.support.prometheus import Prometheus, Series
-
-POINTS = 240
-"""So many points a graph asks for."""
 
 
 class Window(NamedTuple):
