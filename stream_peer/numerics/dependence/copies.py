@@ -28,9 +28,11 @@ from stream_peer.numerics.arguments import (
     checked,
 )
 from stream_peer.numerics.dependence.suspicion import (
+    FARTHEST,
     FEWEST_COMMON,
     LEAST_EFFECT,
     TIMES_LESS,
+    Float32Array,
     PairTallies,
     Suspicion,
     Tallies,
@@ -54,8 +56,13 @@ CHUNK = 512
 
 _CHUNKS = 5
 _LARGEST_CHUNK = 2048
-_STRIP = 64
-"""Experts that are looked at beside a chunk at a time: what is computed of them stays in the processor's cache."""
+_EXACT_FIRST, _MORE = 65_536, 8
+"""So many pairs that disagree on least are judged exactly, and so many times more if these do not settle it."""
+
+_EVERY = 32
+_SURELY = 0.999 / (2.0 * FARTHEST)
+"""Chance allows likely pairs to disagree on 2·(2 - √3) at most; the rest is for rounding."""
+
 _PARTNERS = 3
 _PAIRS_AT_ONCE = 512
 _ALL_PAIRS_UP_TO = 6
@@ -178,20 +185,39 @@ def _candidates(counted: PairTallies, label: IntArray, teams: IntArray | None, t
     if not both:
         return np.zeros((0, 2), np.int64)
     first, second = both[turn % len(both)]
-    end, columns = min(first + size, n_experts), slice(second, min(second + size, n_experts))
-    strips = [slice(start, min(start + _STRIP, end)) for start in range(first, end, _STRIP)]
-    pairs = np.concatenate([counted.close_pairs(rows, columns) for rows in strips])
+    rows, columns = slice(first, min(first + size, n_experts)), slice(second, min(second + size, n_experts))
+    least = counted.least_shares(rows, columns)
+    n_pairs = _EXACT_FIRST
+    while True:  # of pairs further apart than the limit none is likelier than those that are surely the likeliest
+        limit = _limit(least, n_pairs)
+        one, two = np.nonzero(least <= limit)
+        pairs = np.stack((one + rows.start, two + columns.start), axis=1)
+        pairs = pairs[_apart(pairs, label, teams)]
+        found, relative = _likeliest(pairs, counted.of_pairs(pairs))
+        if limit == FARTHEST or np.count_nonzero(relative <= _SURELY * limit) >= _PAIRS_AT_ONCE:
+            return found[:_PAIRS_AT_ONCE]
+        n_pairs *= _MORE
+
+
+def _limit(least: Float32Array, n_pairs: int) -> float:
+    """A share that about so many pairs may be below, by some of them; at most what can be likely at all."""
+    some = least[:: _EVERY if len(least) > _EVERY else 1].ravel()
+    place = n_pairs * len(some) // least.size
+    return FARTHEST if place >= len(some) else min(float(np.partition(some, place)[place]), FARTHEST)
+
+
+def _apart(pairs: IntArray, label: IntArray, teams: IntArray | None) -> BoolArray:
+    """Which are pairs to be looked at: each pair once, and not those in a group or team already."""
     one, two = pairs.T
-    apart = one < two
+    apart: BoolArray = one < two
     for number in (label, teams):
         if number is not None:
             apart &= (number[one] != number[two]) | (number[two] < 0)
-    pairs = pairs[apart]
-    return _likeliest(pairs, counted.of_pairs(pairs))
+    return apart
 
 
-def _likeliest(pairs: IntArray, counted: Tallies) -> IntArray:
-    """The pairs that disagree on least in units of what chance allows, of each first expert three at most.
+def _likeliest(pairs: IntArray, counted: Tallies) -> tuple[IntArray, FloatArray]:
+    """The pairs that disagree on least, of each first expert three at most; and on how much, in units of chance.
 
     ``pairs`` are in their order, as are those of the result that are equally likely.
     """
@@ -203,8 +229,8 @@ def _likeliest(pairs: IntArray, counted: Tallies) -> IntArray:
     by_first = nearest[np.argsort(pairs[nearest, 0], kind="stable")]
     first = pairs[by_first, 0]
     kept = by_first[np.arange(len(first)) - np.searchsorted(first, first) < _PARTNERS]
-    likeliest: IntArray = pairs[kept[np.argsort(relative[kept], kind="stable")[:_PAIRS_AT_ONCE]]]
-    return likeliest
+    order = kept[np.argsort(relative[kept], kind="stable")]
+    return pairs[order], relative[order]
 
 
 def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:

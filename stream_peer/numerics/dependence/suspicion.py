@@ -139,16 +139,12 @@ class PairTallies:
     def _bits(self) -> VoteBits:
         return VoteBits(self.cast)
 
-    def close_pairs(self, rows: slice, columns: slice) -> IntArray:
-        """Pairs of some experts with others that could disagree on less than half of what chance allows, in order."""
-        if self._all is None:
-            said = FARTHEST * self._bits.said
-            close = self._bits.disagreements(rows, columns) <= np.minimum(said[rows, None], said[columns])
-        else:
+    def least_shares(self, rows: slice, columns: slice) -> Float32Array:
+        """On which share of common questions each of some experts and each of others disagree at least, (m, n)."""
+        if self._all is not None:
             product, common = self._all.product[rows, columns], self._all.common[rows, columns]
-            close = common - product <= 2.0 * FARTHEST * common
-        one, two = np.nonzero(close)
-        return np.stack((one + rows.start, two + columns.start), axis=1)
+            return (0.5 * (common - product) / np.maximum(common, 1.0)).astype(np.float32)
+        return self._bits.least_shares(rows, columns)
 
     def between(self, one: IntArray, two: IntArray) -> Tallies:
         """Of some experts with others, (m, n). The same others are mostly asked for again, with some more."""

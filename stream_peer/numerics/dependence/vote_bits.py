@@ -6,8 +6,8 @@ import numpy.typing as npt
 from stream_peer.numerics.arguments import FloatArray, IntArray
 
 _WORD = 64
-_PAIRS_AT_ONCE = 32_768
-"""What is computed of so many pairs stays in the processor's cache."""
+_ROWS_AT_ONCE, _PAIRS_AT_ONCE = 64, 32_768
+"""What is computed of so many stays in the processor's cache."""
 
 
 class VoteBits:
@@ -40,10 +40,23 @@ class VoteBits:
     def disagreements(self, rows: slice, columns: slice) -> npt.NDArray[np.unsignedinteger]:
         """On how many questions each of some experts and each of others do not agree, (m, n)."""
         found = np.zeros((len(self._yes[0, rows]), len(self._yes[0, columns])), self._count)
+        apart, other = np.empty((2, *found.shape), np.uint64)
+        count = np.empty(found.shape, np.uint8)
         for yes, no in zip(self._yes, self._no, strict=True):
-            apart = yes[rows, None] & no[columns]
-            apart |= no[rows, None] & yes[columns]
-            found += np.bitwise_count(apart)
+            np.bitwise_and(yes[rows, None], no[columns], out=apart)
+            np.bitwise_and(no[rows, None], yes[columns], out=other)
+            np.bitwise_or(apart, other, out=apart)
+            found += np.bitwise_count(apart, out=count)
+        return found
+
+    def least_shares(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
+        """On which share of common questions two disagree at least: as if these were all of the one with fewer."""
+        said = np.maximum(self.said, 1).astype(np.float32)
+        found = np.empty((len(said[rows]), len(said[columns])), np.float32)
+        for start in range(0, len(found), _ROWS_AT_ONCE):
+            some = slice(rows.start + start, min(rows.start + start + _ROWS_AT_ONCE, rows.stop))
+            fewer = np.minimum(said[some, None], said[columns])
+            np.divide(self.disagreements(some, columns), fewer, out=found[start : start + len(fewer)])
         return found
 
     def of_pairs(self, pairs: IntArray) -> FloatArray:

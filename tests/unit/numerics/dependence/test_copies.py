@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.dependence import copies
 from stream_peer.numerics.dependence import copies as module
 from stream_peer.numerics.dependence.copies import Copies, copies_among, find_copies
 from stream_peer.numerics.dependence.suspicion import PairTallies, covariances, suspicion, tallies, witnesses
@@ -211,8 +212,11 @@ def test_bits_tell_of_pairs_what_tallies_do(questions: int) -> None:
     assert np.array_equal(by_bits.disagreements(slice(2, 9), slice(0, 30)), apart[2:9])
 
 
+@pytest.mark.parametrize("exact_first", [64, 100_000])
 @pytest.mark.parametrize("yes", [0.5, 0.3])
-def test_of_very_many_experts_the_same_copies_are_found_though_most_pairs_are_only_glanced_at(yes: float) -> None:
+def test_of_very_many_experts_the_same_copies_are_found_though_most_pairs_are_only_glanced_at(
+    yes: float, exact_first: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     generator = np.random.default_rng(5)
     truth = np.where(generator.random(200) < yes, 1, -1)
     crowd = np.where(generator.random((200, 300)) < generator.uniform(0.05, 0.4, 300), -1, 1) * truth[:, None]
@@ -220,6 +224,8 @@ def test_of_very_many_experts_the_same_copies_are_found_though_most_pairs_are_on
     votes = crowd.astype(np.int8)
     votes[:, 250] = votes[:, 17]
     counted = tallies(votes, votes)
+    every_pair = copies_among(votes, (), None, 0, counted)
+    monkeypatch.setattr(copies, "_EXACT_FIRST", exact_first)
     found = find_copies(votes)
     assert (17, 250) in [group.experts for group in found]
-    assert found == copies_among(votes, (), None, 0, counted)
+    assert found == every_pair
