@@ -14,7 +14,7 @@ from stream_peer.settings.process import Settings
 log = structlog.get_logger(__name__)
 
 DELIVERY_SECONDS = 10.0
-"""In which an event is written, or its client is told to post again: shorter than an answer may take."""
+"""Seconds in which brokers acknowledge an event, or its client is asked to post it again; an answer may take longer."""
 _LOOK_SECONDS = 2.0  # between looks at the brokers
 _PATIENCE_SECONDS = 2.0  # of such a look
 

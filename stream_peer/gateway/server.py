@@ -416,7 +416,7 @@ async def serving(settings: Settings, producers: Producers, bound: socket.socket
 
 
 async def run_gateway(settings: Settings, producers: Producers, bound: socket.socket) -> None:
-    """Serve until the process is told to stop; then answer what was asked."""
+    """Serve until SIGINT or SIGTERM; requests that came before it are answered."""
     stop = asyncio.Event()
     for number in (signal.SIGINT, signal.SIGTERM):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
