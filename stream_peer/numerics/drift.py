@@ -450,17 +450,8 @@ def expert_limit(n_experts: int) -> float:
     return math.sqrt(_LIMIT_OF_NONE + _A_DOUBLING * n_experts.bit_length())
 
 
-def _check_places(votes: SmallIntArray, places: IntArray | None = None, **_: object) -> None:
-    """Refuse places of nobody."""
-    if places is not None and np.maximum.reduce(places, initial=-1) >= votes.shape[1]:
-        msg = f"places has {int(places.max())}, there are {votes.shape[1]} experts"
-        raise FormulaInputError(msg)
-
-
-@checked(
-    _check_places, votes=VOTE_ROWS, answers=VOTE_ROWS, places=Optional(Numbers("k", low=0, high=2**53, kind=np.int64))
-)
-def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArray | None = None) -> ExpertChanges:
+@checked(votes=VOTE_ROWS, answers=VOTE_ROWS)
+def expert_changes(votes: SmallIntArray, answers: SmallIntArray) -> ExpertChanges:
     """Scan each expert's agreement for a change, over the questions of a window that it answered.
 
     With x = v·R = ±1 of an expert in a question, m the mean of x over the others who voted, and sums over its
@@ -484,8 +475,6 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArra
         +1, -1, or 0 for none; the oldest question first.
     answers : (n_questions, n_experts) int8
         Each expert's own reference answer as +1 or -1; 0: absent.
-    places : (n_places,) int64, optional
-        Experts to be looked at; nothing is said of the others.
 
     Returns
     -------
@@ -509,13 +498,7 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray, places: IntArra
     (0.67, 0.34, 80)
     """
     agreement = votes * answers
-    of_all = np.add.reduce(agreement, axis=1, dtype=np.int64), np.count_nonzero(agreement, axis=1)
-    if places is None:
-        return changes_of(agreement, *of_all)
-    found = _no_changes(agreement.shape[1])
-    for everybody, asked in zip(found, changes_of(agreement[:, places], *of_all), strict=True):
-        everybody[places] = asked
-    return found
+    return changes_of(agreement, np.add.reduce(agreement, axis=1, dtype=np.int64), np.count_nonzero(agreement, axis=1))
 
 
 def _no_changes(n_experts: int) -> ExpertChanges:
