@@ -130,7 +130,6 @@ BY_NAME: Mapping[str, Any] = {
     "other": SOME,
     "outcome": 1,
     "outcomes": BITS,
-    "places": np.array([0, 2]),
     "pair": SOME,
     "peer": REGRETS,
     "peer_regrets": SOME,
