@@ -15,6 +15,7 @@ from stream_peer.events.outputs import Weights, encode_output
 from stream_peer_client import (
     BrokersUnavailableError,
     Change,
+    NotAuthorisedError,
     NotReadError,
     Security,
     StreamPeerClientError,
@@ -33,6 +34,7 @@ from tests.integration.support.waiting import wait_until
 pytestmark = pytest.mark.real_kafka
 
 PARTITIONS = 2
+ENDED = "it ends the connection: a wrong user or password"
 
 
 @pytest.fixture
@@ -224,6 +226,9 @@ def test_it_logs_in_over_tls_with_a_certificate_and_says_what_is_refused(tmp_pat
 
     assert isinstance(distrusted, BrokersUnavailableError)
     assert f"{broker.bootstrap}: its certificate is not trusted" in str(distrusted)
-    for unanswered in (stranger, uncertified, plain):
+    for unanswered in (uncertified, plain):
         assert isinstance(unanswered, BrokersUnavailableError)
-        assert "it ends the connection: a wrong user or password" in str(unanswered)
+        assert ENDED in str(unanswered)
+    # kafka-python drops the broker's answer where the end of the connection arrives in the same read.
+    assert isinstance(stranger, NotAuthorisedError | BrokersUnavailableError)
+    assert f"{broker.bootstrap} refuses the login" in str(stranger) or ENDED in str(stranger)
