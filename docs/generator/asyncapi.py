@@ -15,6 +15,7 @@ from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, componen
 from stream_peer import __version__
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
+from stream_peer.events.cloudevents import cloudevent_headers
 from stream_peer.events.incoming import decode
 from stream_peer.events.outputs import output_headers
 from stream_peer.events.rejections import Reason
@@ -252,7 +253,10 @@ def _payload(component: str) -> dict[str, Any]:
 def _headers(name: str) -> dict[str, Any] | None:
     if name in OUTPUTS:
         said = {header: {**_TEXT, "description": "as in the value"} for header, _ in output_headers("")}
-        return {"type": "object", "properties": said, "required": list(said)}
+        of_cloudevents = cloudevent_headers("", name, b"", b'{"revision":0}', 0)
+        described = {**_TEXT, "description": "of CloudEvents; only with the setting `cloudevents`"}
+        more = {header: described for header, _ in of_cloudevents}
+        return {"type": "object", "properties": {**said, **more}, "required": list(said)}
     if name in INCOMING:
         source = "only on what the service forwards or broadcasts: where it stood, as JSON"
         mac = "only on what the service wrote itself: its signature, without which the record is anybody's"

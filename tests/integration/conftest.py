@@ -12,13 +12,15 @@ from tests.integration.support.service import Service, service
 
 @pytest.fixture(scope="package")
 def _deployment(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
-    with service(kafka, tmp_path_factory.mktemp("served"), feeds={"paper": {"preset": "paper"}}) as made:
+    directory, paper = tmp_path_factory.mktemp("served"), {"preset": "paper"}
+    with service(kafka, directory, feeds={"paper": paper}, cloudevents=True) as made:
         yield made.set_up()
 
 
 @pytest.fixture
 def served(_deployment: Service) -> Service:
     """A deployment with a worker that serves: historical feeds, four partitions; one feed has the preset ``paper``.
+    Its outputs have CloudEvents headers.
 
     Use questions of your own.
     """

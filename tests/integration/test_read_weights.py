@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from stream_peer.events import topics
 from tests.integration.support.events import crowd, milliseconds, question
 from tests.integration.support.service import Service
 
@@ -47,3 +48,8 @@ def test_the_example_mixes_forecasts_by_the_newest_weights(served: Service, repo
     said = f"mixed {expected:.4f}, stretched {stretched:.4f}"
     assert run.stdout == f"{said} (status {newest['status']}, revision {newest['revision']})\n"
     assert newest["questions"] == 8
+    (last,) = [one for one in served.read(topics.WEIGHTS) if one.key == feed.encode()][-1:]
+    headers = dict(last.headers)
+    assert headers["ce_id"].decode() == f"{feed}/{newest['revision']}"
+    assert headers["ce_time"].decode() == newest["at"]
+    assert headers["ce_source"].decode().endswith(f":{served.topic(topics.WEIGHTS)}")

@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Self
 
+from stream_peer.events.cloudevents import cloudevent_headers
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
-from stream_peer.events.topics import FORECAST_EVENTS
+from stream_peer.events.topics import FORECAST_EVENTS, KEYED_BY_FEED, KEYED_BY_QUESTION
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.lease import Lease
@@ -59,6 +60,8 @@ class BatchProducer:
         Bound to the present ``forecast-events`` whenever ids are asked for.
     clock : BrokerClock or None
         Told the times of what is stored.
+    cloudevents : bool
+        Whether outputs get CloudEvents headers.
     """
 
     def __init__(
@@ -68,8 +71,11 @@ class BatchProducer:
         heartbeats: Heartbeats,
         signatures: Signatures | None = None,
         clock: BrokerClock | None = None,
+        *,
+        cloudevents: bool = False,
     ) -> None:
         self._clock = clock
+        self._described = {*KEYED_BY_FEED, *KEYED_BY_QUESTION} if cloudevents else set()
         self._writer = writer
         self._topic = topic
         self._heartbeats = heartbeats
@@ -141,6 +147,8 @@ class BatchProducer:
         for logical, key, value, timestamp, partition, headers in outputs:
             name = names[logical]
             chosen = _partition(key, self._partitions[name]) if partition is None else partition
+            if logical in self._described and key is not None and value is not None:
+                headers = (*headers, *cloudevent_headers(name, logical, key, value, timestamp))  # noqa: PLW2901
             groups.setdefault(TopicPartition(name, chosen), []).append((timestamp, key, value, headers))
         return groups
 

@@ -167,7 +167,7 @@ def _assemble(
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     writer = KafkaWriter(options, compression, settings.broker_patience)
     clock = BrokerClock(runtime.now)
-    producer = BatchProducer(writer, settings.topic, heartbeats, signatures, clock)
+    producer = BatchProducer(writer, settings.topic, heartbeats, signatures, clock, cloudevents=settings.cloudevents)
     context = WorkerContext(
         producer,
         observer,

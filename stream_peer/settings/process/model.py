@@ -184,6 +184,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     ] = None
     log: Log = Log()
     compression: Annotated[Literal["zstd", "none"], _about("of produced records")] = "zstd"
+    cloudevents: Annotated[bool, _about("CloudEvents headers on outputs other than dead letters")] = False
     partitions: Partitions = Partitions()
     replication: Annotated[int, msgspec.Meta(ge=1, le=100), _about("replicas of topics that are created")] = 1
     document: dict[str, Any] = {}

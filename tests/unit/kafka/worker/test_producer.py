@@ -6,6 +6,7 @@ import pytest
 from aiokafka.errors import InvalidTimestampError, MessageSizeTooLargeError
 
 from stream_peer.errors import RecordTooLargeError, TopicsError
+from stream_peer.events.outputs import encode_output, output_headers
 from stream_peer.events.partitioning import partition_of
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker import faust_bridge
@@ -16,6 +17,7 @@ from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
+from tests.feed_outputs import part, weights
 
 
 class Builder:
@@ -136,10 +138,11 @@ class KeepingClient:
         return future
 
 
-def producer_on(client: KeepingClient) -> BatchProducer:
+def producer_on(client: KeepingClient, *, cloudevents: bool = False) -> BatchProducer:
     writer = KafkaWriter({}, None)
     writer._client = client
-    return BatchProducer(writer, "acme-{}".format, Heartbeats(Deadlines(10.0, 10.0, 10.0), now))
+    heartbeats = Heartbeats(Deadlines(10.0, 10.0, 10.0), now)
+    return BatchProducer(writer, "acme-{}".format, heartbeats, cloudevents=cloudevents)
 
 
 async def test_outputs_go_to_the_partition_of_their_key_unless_they_name_one() -> None:
@@ -161,6 +164,35 @@ async def test_records_keep_their_timestamps_headers_and_order() -> None:
     ((_, _, batch),) = client.batches
     assert [record["timestamp"] for record in batch] == [5, 3, 9]
     assert batch[0]["headers"] == [("reason", b"empty")]
+
+
+async def test_cloudevents_headers_follow_from_an_output_and_others_have_none() -> None:
+    client, own = KeepingClient(partitions=1), output_headers("9f3c")
+    whole, second = encode_output(weights(7, "a")), part(weights(7), 1, 2, "b")
+    described = [
+        Output("weights", b"econ", whole, 1, headers=own),
+        Output("weights", b"econ/1", second, 2, headers=own),
+    ]
+    others = [Output(topic, b"econ", whole, 3) for topic in ("feed-log", "dead-letters")]
+
+    await producer_on(client, cloudevents=True).send([*described, *others, Output("weights", b"econ", None, 4)])
+    await producer_on(client).send(described)
+
+    (_, _, (one, other, deleted)), (_, _, (logged,)), (_, _, (dead,)), (_, _, plain) = client.batches
+    assert one["value"] == whole
+    assert one["headers"] == [
+        *own,
+        ("ce_specversion", b"1.0"),
+        ("ce_id", b"econ/7"),
+        ("ce_source", b"urn:stream-peer:topic:acme-weights"),
+        ("ce_type", b"stream-peer.weights.v1"),
+        ("ce_time", b"1970-01-01T00:00:00.001Z"),
+        ("ce_dataschema", b"urn:stream-peer:weights:1"),
+        ("content-type", b"application/json"),
+    ]
+    assert dict(other["headers"])["ce_id"] == b"econ/1/7"
+    assert not [record for record in (deleted, logged, dead) if record["headers"]]
+    assert [record["headers"] for record in plain] == [[*own], [*own]]
 
 
 async def test_a_full_batch_is_followed_by_another_and_both_say_where_they_are() -> None:
