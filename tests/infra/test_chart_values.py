@@ -73,6 +73,7 @@ BY_SETTINGS = {
     "on_recreated": "rebuild",
     "log": {"format": "console"},
     "compression": "none",
+    "cloudevents": True,
 }
 
 
