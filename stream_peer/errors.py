@@ -95,9 +95,24 @@ class BrokerUnavailableError(StreamPeerError):
 
 
 class NotAuthorisedError(StreamPeerError):
-    """The broker refuses these credentials or rights. Check the security block and the ACLs of ``topics plan``."""
+    """The broker, or the schema registry, refuses these credentials or rights.
+
+    Check the security block and the ACLs of ``topics plan``, or the registry block.
+    """
 
     exit_code = 77
+
+
+class RegistryUnavailableError(StreamPeerError):
+    """No schema registry answered as one does. Check ``registry.url``, the network and the registry."""
+
+    exit_code = 69
+
+
+class SchemaRefusedError(StreamPeerError):
+    """The schema registry refuses schemas. Check the compatibility level of the subjects that the message names."""
+
+    exit_code = 78
 
 
 class MissingExtraError(StreamPeerError):

@@ -40,9 +40,6 @@ _FEED_KEY = {"type": "string", "description": "name of the feed"}
 _PART_KEY = "; a record in parts has /part behind it"
 _ANY_KEY = {"description": "as it came"}
 _TEXT = {"type": "string"}
-_CONTROLS = ("expert", "feed", "feed-import", "settings")
-_OURS = ("tick", "signatures-from-here")
-_EVENTS = ("question", "forecast", "group-forecast", "forecasts", "resolution", "group-resolution")
 
 ABOUT = """\
 What platforms write to stream_peer, what it writes itself, and what subscribers read. Send and receive are said from
@@ -70,11 +67,22 @@ REFUSAL = {
     "offset": "at which it stood",
     "stream-peer-reason": "why it was refused, one of a closed set",
 }
+_FORECAST_EVENTS = topics.MESSAGES[topics.FORECAST_EVENTS]
 OPERATIONS = (
-    ("receive", topics.FORECAST_EVENTS, (*_EVENTS, *_OURS, *_CONTROLS), "What you write, and what it told itself"),
-    ("send", topics.FORECAST_EVENTS, (*_EVENTS, *_OURS, *_CONTROLS), "Ticks, controls for all, events gone astray"),
-    ("receive", topics.CONTROL_EVENTS, _CONTROLS, "Controls are checked, and handed on to feed-log"),
-    ("send", topics.CONTROL_EVENTS, _CONTROLS, "The commands expert, reset, delete, import and settings apply"),
+    (
+        "receive",
+        topics.FORECAST_EVENTS,
+        _FORECAST_EVENTS,
+        "What you write, and what it told itself",
+    ),
+    (
+        "send",
+        topics.FORECAST_EVENTS,
+        _FORECAST_EVENTS,
+        "Ticks, controls for all, events gone astray",
+    ),
+    ("receive", topics.CONTROL_EVENTS, topics.CONTROLS, "Controls are checked, and handed on to feed-log"),
+    ("send", topics.CONTROL_EVENTS, topics.CONTROLS, "The commands expert, reset, delete, import and settings apply"),
     ("send", topics.FEED_LOG, tuple(FEED_LOG), "Rounds, outcomes and controls, in the order in which they count"),
     ("receive", topics.FEED_LOG, tuple(FEED_LOG), "The one input of the feed stage"),
     *(("send", topic, (topic, "gone"), CHANNELS[topic][0]) for topic in OUTPUTS),
@@ -202,7 +210,7 @@ def _operation(action: str, topic: str, messages: Iterable[str], summary: str) -
 def _messages(root: Path) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for name, kind in {**INCOMING, **FEED_LOG, **OUTPUTS}.items():
-        by_feed = name in (*_CONTROLS, *FEED_LOG, *topics.KEYED_BY_FEED)
+        by_feed = name in (*topics.CONTROLS, *FEED_LOG, *topics.KEYED_BY_FEED)
         key: dict[str, Any] = {**(_FEED_KEY if by_feed else _QUESTION_KEY)}
         if name in OUTPUTS:
             key["description"] += _PART_KEY
@@ -261,7 +269,7 @@ def _headers(name: str) -> dict[str, Any] | None:
         source = "only on what the service forwards or broadcasts: where it stood, as JSON"
         mac = "only on what the service wrote itself: its signature, without which the record is anybody's"
         said = {SOURCE_HEADER: {**_TEXT, "description": source}, MAC_HEADER: {**_TEXT, "description": mac}}
-        if name in _EVENTS:
+        if name in topics.EVENTS:
             said[PRODUCER_HEADER] = {
                 **_TEXT,
                 "description": "NAME:HEX, the producer's signature, if producers are known",

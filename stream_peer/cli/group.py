@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "worker": LazyCommand("worker", "worker_command", "Run a worker: forecasts in, weights out."),
     "gateway": LazyCommand("gateway", "gateway_command", "Take events by HTTP, for platforms without a Kafka client."),
     "health": LazyCommand("health", "health_command", "Ask the worker on this machine whether it is ready."),
-    "topics": LazyCommand("topics", "topics_group", "Plan, make and check the topics on the brokers."),
+    "topics": LazyCommand("topics", "topics_group", "Plan, make and check the topics; register their schemas."),
     "settings": LazyCommand("settings", "settings_group", "Show, check and apply settings."),
     "replay": LazyCommand("replay", "replay_command", "Run the engine over files, without Kafka."),
     "whatif": LazyCommand("import_file", "whatif_command", "What it would have told of your data, and when."),

@@ -1,4 +1,4 @@
-"""``stream-peer topics plan | apply | check``."""
+"""``stream-peer topics plan | apply | check | schemas``."""
 
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from stream_peer.cli.options import Invocation, settings_options
+from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.kafka.client.topic_plan import (
     AclEntry,
     Finding,
@@ -32,7 +33,7 @@ _RIGHTS: dict[str, Callable[[Settings], Iterable[AclEntry]]] = {
 
 @click.group(name="topics", no_args_is_help=True)
 def topics_group() -> None:
-    """Plan, make and check the topics on the brokers."""
+    """Plan, make and check the topics on the brokers; register their schemas."""
 
 
 @topics_group.command(name="plan", short_help="Print the topics and rights that are needed, and what apply would do.")
@@ -94,6 +95,27 @@ def check_topics_command(invocation: Invocation) -> None:
     """  # noqa: D301
     _admin(invocation).check()
     click.echo(f"All {len(wanted_topics(invocation.settings))} topics are as planned.")
+
+
+@topics_group.command(name="schemas", short_help="Register the JSON Schemas at a schema registry.")
+@settings_options("registry.url", "registry.username", "registry.password_file", "registry.ca_file", waits="nobody")
+def schemas_command(invocation: Invocation) -> None:
+    """Register the JSON Schemas of events and outputs at a schema registry that speaks Confluent's API.
+
+    The subject of a topic is its name with -value. What is registered already stays; if the registry finds one schema
+    incompatible, none is registered.
+
+    \b
+    stream-peer topics schemas --registry-url https://registry.example.org:8081
+    """  # noqa: D301
+    from stream_peer.tools.schemas import register_schemas
+
+    registry = invocation.settings.registry
+    if registry.url is None:
+        message = "names no registry: give its URL"
+        raise SettingsError([SettingFault("registry.url", invocation.loaded.origins["registry.url"], message)])
+    for subject, number, is_new in register_schemas(registry, registry.url, invocation.settings.topic):
+        click.echo(f"{subject}: schema {number}, {'registered' if is_new else 'which was there already'}")
 
 
 def _admin(invocation: Invocation) -> "KafkaAdmin":

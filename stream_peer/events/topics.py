@@ -16,5 +16,15 @@ KEYED_BY_QUESTION = (REFERENCE_ANSWERS, PEER_LOSSES, MIXED_FORECASTS)
 OUTPUTS = (*KEYED_BY_FEED, *KEYED_BY_QUESTION, DEAD_LETTERS)
 ALL = (*INPUTS, FEED_LOG, *OUTPUTS)
 
+EVENTS = ("question", "forecast", "group-forecast", "forecasts", "resolution", "group-resolution")
+CONTROLS = ("expert", "feed", "feed-import", "settings")
+NOTICES = ("tick", "signatures-from-here")
+MESSAGES = {
+    FORECAST_EVENTS: (*EVENTS, *NOTICES, *CONTROLS),
+    CONTROL_EVENTS: CONTROLS,
+    **{topic: (topic,) for topic in (*KEYED_BY_FEED, *KEYED_BY_QUESTION)},
+}
+"""Names of the schemas of what stands on inputs and outputs; dead letters have the values that were refused."""
+
 MAX_RECORD_BYTES = 900_000
 """Of a record or batch that the service writes: with key and headers it stays below a broker's usual limit, 1 MB."""

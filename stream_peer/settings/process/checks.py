@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from stream_peer.log.draws import fingerprint
 from stream_peer.log.producers import Producers
-from stream_peer.settings.process.model import Gateway, Partitions, Security, Settings
+from stream_peer.settings.process.model import Gateway, Partitions, Registry, Security, Settings
 from stream_peer.settings.process.shown import shown_settings
 
 
@@ -114,6 +114,14 @@ def gateway_contradictions(gateway: Gateway) -> Iterator[Contradiction]:
     for name in ("key_file", "client_ca_file"):
         if getattr(gateway, name) is not None and gateway.cert_file is None:
             yield (f"gateway.{name}", "gateway.cert_file"), "needs cert_file beside it"
+
+
+def registry_contradictions(registry: Registry) -> Iterator[Contradiction]:
+    """Credentials that would not be used, or that everybody could read."""
+    if (registry.username is None) != (registry.password is None):
+        yield ("registry.username", "registry.password"), "one of them is of no use without the other"
+    if registry.password is not None and (registry.url or "").lower().startswith("http:"):
+        yield ("registry.url", "registry.password"), "sends the password readable by anyone on the wire; use https"
 
 
 def security_contradictions(security: Security) -> Iterator[Contradiction]:

@@ -19,6 +19,7 @@ from stream_peer.settings.process.checks import (
     EMBEDDED_PARTITIONS,
     gateway_contradictions,
     process_contradictions,
+    registry_contradictions,
     security_contradictions,
 )
 from stream_peer.settings.process.model import (
@@ -196,7 +197,11 @@ def load(
     _suit_embedded_broker(values, given)
     origins = {path: given[path].origin if path in given else "default" for path in known}
     settings = _build(Settings, "", {**values, "document": document})
-    of_blocks = gateway_contradictions(settings.gateway), security_contradictions(settings.security)
+    of_blocks = (
+        gateway_contradictions(settings.gateway),
+        registry_contradictions(settings.registry),
+        security_contradictions(settings.security),
+    )
     for paths, message in chain(process_contradictions(settings), *of_blocks):
         if faulty.isdisjoint(paths):
             faults.append(SettingFault(paths[0], origins[paths[0]], message))

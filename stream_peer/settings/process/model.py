@@ -121,6 +121,15 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
     bytes_per_second: Annotated[Size, _about("of each producer, on average; 429 above")] = 5_000_000
 
 
+class Registry(msgspec.Struct, frozen=True, kw_only=True):
+    """The schema registry that ``stream-peer topics schemas`` registers at."""
+
+    url: Annotated[Address | None, _about("of one that speaks Confluent's API")] = None
+    username: Annotated[str | None, _about("user of HTTP basic authentication")] = None
+    password: Annotated[Secret | None, _about("its password; by environment or file only")] = None
+    ca_file: Annotated[ExistingFile | None, _about("PEM of the authorities trusted; default: the system's")] = None
+
+
 class Log(msgspec.Struct, frozen=True, kw_only=True):
     """What is logged, to stderr."""
 
@@ -163,6 +172,7 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
     gather: Annotated[GatherSeconds, _about("wait between small fetches, at most 50ms: less CPU, more latency")] = 0.0
     http: Http = Http()
     gateway: Gateway = Gateway()
+    registry: Registry = Registry()
     store: Annotated[Literal["memory"], _about("where a worker keeps its state; Kafka holds it durably")] = "memory"
     start: Annotated[Literal["earliest", "latest"], _about("where the first start reads forecast-events from")] = (
         "earliest"
@@ -203,7 +213,8 @@ class Settings(msgspec.Struct, frozen=True, kw_only=True):
 
     def secrets(self) -> tuple[Secret, ...]:
         """Every secret given, to mask them in texts."""
-        return () if self.security.password is None else (self.security.password,)
+        given = self.security.password, self.registry.password
+        return tuple(secret for secret in given if secret is not None)
 
 
 class Leaf(NamedTuple):
