@@ -66,7 +66,7 @@ def plan_command(invocation: Invocation, *, offline: bool, user: str, command_co
             click.echo(command)
 
 
-@topics_group.command(name="apply")
+@topics_group.command(name="apply", short_help="Make missing topics, and set the policies that differ.")
 @settings_options("replication", "partitions.forecast_events", "partitions.feed_log")
 def apply_topics_command(invocation: Invocation) -> None:
     """Make the topics that are missing, and set the policies that differ. Partition counts are never changed.

@@ -124,9 +124,9 @@ class Gateway(msgspec.Struct, frozen=True, kw_only=True):
 class Registry(msgspec.Struct, frozen=True, kw_only=True):
     """The schema registry that ``stream-peer topics schemas`` registers at."""
 
-    url: Annotated[Address | None, _about("of one that speaks Confluent's API")] = None
-    username: Annotated[str | None, _about("user of HTTP basic authentication")] = None
-    password: Annotated[Secret | None, _about("its password; by environment or file only")] = None
+    url: Annotated[Address | None, _about("of a schema registry that speaks Confluent's API")] = None
+    username: Annotated[str | None, _about("user of the registry, by HTTP basic authentication")] = None
+    password: Annotated[Secret | None, _about("password of it; by environment or file only")] = None
     ca_file: Annotated[ExistingFile | None, _about("PEM of the authorities trusted; default: the system's")] = None
 
 
