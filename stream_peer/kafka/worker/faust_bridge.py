@@ -53,8 +53,8 @@ from aiokafka.producer.message_accumulator import MessageAccumulator, MessageBat
 from aiokafka.producer.sender import Sender, SendProduceReqHandler
 from aiokafka.producer.transaction_manager import NO_PRODUCER_EPOCH, NO_PRODUCER_ID, PidAndEpoch, TransactionManager
 from aiokafka.protocol.api import Request, RequestStruct, Response
+from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.protocol.group import HeartbeatRequest, JoinGroupRequest, SyncGroupRequest
-from aiokafka.protocol.offset import OffsetRequest
 from aiokafka.protocol.types import Int16, Int32, Schema, String
 from aiokafka.record.default_records import _DefaultRecordBatchPy
 from aiokafka.record.memory_records import MemoryRecords
@@ -461,7 +461,7 @@ class ClientThread(driver.AIOKafkaConsumerThread):
         client = super()._create_worker_consumer(transport)
         start = client.start
         client.start = lambda: patiently(start)  # brokers may have gone since they were asked
-        ask_apart(client._client)  # noqa: SLF001
+        fetch_apart(client._client)  # noqa: SLF001
         client._isolation_level = ISOLATION  # noqa: SLF001 - the start of the client hands it to its fetcher
         return client
 
@@ -533,19 +533,19 @@ def name_topics(coordinator: Any, client: Any) -> Mapping[Any, str]:
     return found_of
 
 
-_ENDS = max(ConnectionGroup) + 1
+_FETCHES = max(ConnectionGroup) + 1
 
 
-def ask_apart(client: Any) -> None:
-    """Have an aiokafka client ask where logs begin and end on a connection of its own.
+def fetch_apart(client: Any) -> None:
+    """Have an aiokafka client fetch on a connection of its own.
 
     A broker answers one request of a connection after the other: behind a fetch that waits for records each question
-    takes 1.5 s, and a start or a rebalance asks three, one after the other.
+    takes 1.5 s, and a start or a rebalance asks several, one after the other.
     """
     send = client.send
 
     async def sent(node: int, request: Any, *, group: int = ConnectionGroup.DEFAULT) -> Any:
-        return await send(node, request, group=_ENDS if isinstance(request, OffsetRequest) else group)
+        return await send(node, request, group=_FETCHES if isinstance(request, FetchRequest) else group)
 
     client.send = sent
 
