@@ -1,5 +1,7 @@
 """What all tests share: the broker of the ladder, markers that follow from fixtures, and what is said about skips."""
 
+import contextlib
+import importlib
 import os
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -70,6 +72,23 @@ def pytest_report_header(config: pytest.Config) -> list[str]:
     broker = str(choice) if isinstance(choice, LadderError) else choice.describe()
     data = _data_directory()
     return [f"test broker: {broker}", f"data sets: {data or f'none ({DATA} is not set)'}"]
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """In a fresh clone each of xdist's processes compiles another part of the tests, and reads what others compiled."""
+    worker = getattr(session.config, "workerinput", None)
+    if worker is None:
+        return
+    names = sorted(".".join(path.relative_to(REPOSITORY).with_suffix("").parts) for path in _test_files(session.config))
+    first = len(names) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    for name in names[first:] + names[:first]:
+        with contextlib.suppress(Exception, pytest.skip.Exception):  # collection tells of it
+            importlib.import_module(name)
+
+
+def _test_files(config: pytest.Config) -> set[Path]:
+    named = [Path(argument.partition("::")[0]).resolve() for argument in config.args]
+    return {path for each in named if REPOSITORY / "tests" in (each, *each.parents) for path in each.rglob("test_*.py")}
 
 
 LONGEST = (

@@ -11,6 +11,7 @@ import urllib.request
 import uuid
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cache
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, Self
 
@@ -140,6 +141,13 @@ class Worker:
             self.send(signal.SIGCONT)
 
 
+@cache
+def _loaded(file: Path, content: bytes) -> Settings:
+    """Of this content: whoever waits asks again and again."""
+    del content
+    return load(file, {}, {}).settings
+
+
 class Service:
     """A deployment under a prefix of its own."""
 
@@ -180,7 +188,7 @@ class Service:
     @property
     def settings(self) -> Settings:
         """As its workers read them."""
-        return load(self._file, {}, {}).settings
+        return _loaded(self._file, self._file.read_bytes())
 
     def topic(self, logical: str) -> str:
         """Physical name of a topic."""
