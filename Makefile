@@ -17,7 +17,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 # Tests on Kafka mostly wait: they come first, on more processes than there are cores. The files' order is testpaths'.
 PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults"
 FAULT_ARGS ?= --numprocesses=2 --dist=load
-INFRA_ARGS ?= --numprocesses=2 --dist=loadfile
+INFRA_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.
@@ -70,7 +70,8 @@ SEEDS ?= 1000
 simulate: $(VENV)/.dev
 	$(VENV)/bin/python -m tests.simulation $(SEEDS) $(if $(SEED),--seed $(SEED)) $(if $(MUTANT),--mutant "$(MUTANT)")
 
-check: lint docs infra
+check:
+	$(MAKE) --no-print-directory --jobs=3 --output-sync lint docs infra
 
 # Chart, compose file, rules, dashboards, workflows, contract, repository. `make image` runs what builds the image.
 infra: $(VENV)/.dev tools
@@ -165,8 +166,8 @@ dist: $(VENV)/.dev $(TOOLS)/.complete
 # What comes along with the wheel, by name, version and licence.
 sbom: dist
 	$(PYTHON) -m venv --clear --without-pip $(DIST)/runtime
-	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --require-hashes -r requirements/runtime.txt
-	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-deps --no-index --find-links $(DIST) stream-peer
+	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-compile --require-hashes -r requirements/runtime.txt
+	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-compile --no-deps --no-index --find-links $(DIST) stream-peer
 	sed 's/^dynamic = .*/version = "$(VERSION)"/' pyproject.toml > $(DIST)/runtime/pyproject.toml
 	$(TOOLS)/bin/cyclonedx-py environment --pyproject $(DIST)/runtime/pyproject.toml --output-reproducible \
 		--output-file $(DIST)/sbom.cdx.json $(DIST)/runtime

@@ -100,6 +100,14 @@ LONGEST = (
     "test_cases",
     "test_demo",
     "test_whom_to_trust_cases",
+    # of tests/infra
+    "test_release",
+    "test_dashboard_answers",
+    "test_rules",
+    "test_chart_runs",
+    "test_benchmark_attacks",
+    "test_chart",
+    "test_contract",
 )
 
 
