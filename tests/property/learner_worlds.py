@@ -12,7 +12,7 @@ from stream_peer.lab.formulas.reference_rules import answers_of_all, answers_of_
 from stream_peer.lab.formulas.regret_sums import RegretSums, loss_parts
 from stream_peer.lab.paper.worlds import flipped, outcomes, shrunk
 from stream_peer.numerics.answers import leave_one_out, votes
-from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.arguments import FloatArray, IntArray, unchecked
 from stream_peer.numerics.certificate import live_bounds
 from stream_peer.numerics.error_rates import MomentSums, TwoGroupSums, interval_ends, moment_terms, priced
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
@@ -152,10 +152,11 @@ class Robust:
         self.sums = self.sums.merge(RegretSums.contribution(weights, parts, (self.rates, self.rates)))
         side = votes(forecasts)
         for run, sums in enumerate(self.moments):
-            terms = moment_terms(side[run], answers[run])
+            terms = unchecked(moment_terms)(side[run], answers[run])
             if terms is not None:
                 self.moments[run] = sums.merge(MomentSums.contribution(terms))
-        self.rates = np.array([[_price(sums.estimate().zero)] for sums in self.moments])
+        estimates = [unchecked(MomentSums.estimate)(sums).zero for sums in self.moments]
+        self.rates = np.array([[unchecked(priced)(rate, rate).zero] for rate in estimates])
 
 
 class Paper:
@@ -173,14 +174,10 @@ class Paper:
         found = answers_of_groups(ballots(forecasts, "majority"), self.in_a, coins)
         for run, (a, b) in enumerate(zip(found.a.answers.tolist(), found.b.answers.tolist(), strict=True)):
             self.groups[run] = self.groups[run].merge(TwoGroupSums.contribution(a, b))
-        rates = np.array([[sums.estimate().zero] for sums in self.groups])
+        rates = np.array([[unchecked(TwoGroupSums.estimate)(sums).zero] for sums in self.groups])
         losses = peer_loss(forecasts, found.a.answers[:, None], rates)
         self.losses += losses - losses.mean(axis=-1, keepdims=True)
         self.questions += 1
-
-
-def _price(rate: float) -> float:
-    return priced(rate, rate).zero
 
 
 class Estimated(NamedTuple):

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from stream_peer.numerics.arguments import BoolArray, FloatArray
+from stream_peer.numerics.arguments import BoolArray, FloatArray, unchecked
 from stream_peer.numerics.error_rates import TruthSums, TwoGroupSums
 from stream_peer.numerics.learners import ada_normal_hedge, hedge, hedge_rate
 from stream_peer.numerics.peer_losses import unit_peer_loss
@@ -75,7 +75,8 @@ def revealed_rates(
     rates = np.empty(right.shape) if before is None else before.copy()
     places = np.ndindex(right.shape) if changed is None else zip(*np.nonzero(changed), strict=True)
     for place in places:
-        rates[place] = TruthSums(right_zero=float(right[place]), wrong_zero=float(wrong[place])).estimate().zero
+        sums = TruthSums(right_zero=float(right[place]), wrong_zero=float(wrong[place]))
+        rates[place] = unchecked(TruthSums.estimate)(sums).zero
     return rates
 
 
