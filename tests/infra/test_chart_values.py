@@ -67,6 +67,7 @@ BY_SETTINGS = {
     "snapshot_every": {"seconds": 5, "records": 1000, "bytes": "1MB"},
     "gather": "20ms",
     "gateway": {"events_per_second": 100, "bytes_per_second": "1MB"},
+    "registry": {"url": "https://registry:8081", "username": "peer", "password": "x", "ca_file": "/dev/null"},
     "http": {"host": "::"},
     "store": "memory",
     "start": "latest",
