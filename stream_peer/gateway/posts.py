@@ -55,8 +55,8 @@ class LineResult(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 class Post(NamedTuple):
     """The records to write, and a result for each line."""
 
-    records: Sequence[SignedRecord]
-    results: Sequence[LineResult]
+    records: list[SignedRecord]
+    results: list[LineResult]
 
     @property
     def refused(self) -> Sequence[LineResult]:

@@ -5,8 +5,9 @@ import math
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
+from itertools import islice
 from typing import Any
 
 import msgspec
@@ -59,6 +60,7 @@ MOST_BYTES = MAX_EVENT_BYTES
 ROOM_BYTES = 64_000_000
 _KEY_HEADER = "Idempotency-Key"
 _MOST_KEY = 256
+_LINES_AT_ONCE = 50
 _SHUTDOWN_SECONDS = 12.0
 _SECONDS = 15.0
 _NOT_USED = "The event cannot be used"
@@ -197,18 +199,27 @@ class Posts:
             raise ProblemError(
                 503, "posts are waiting for their acknowledgement, and there is no room for more", retry=1
             )
+        post, sent = Post([], []), list[asyncio.Future[None]]()
         try:
             body = await _body(request)
             of_bytes.take(len(body))
             lines = _lines(body, kind)
             of_events.take(len(lines))
-            post = self._door.read(lines, producer, key)
-            written = self._written(post)
-        except BaseException:
-            self.room.give_back(size)
-            raise
-        written.add_done_callback(lambda _: self.room.give_back(size))
-        await self._acknowledged(written, post)
+            for some in _slices(lines):
+                if post.results:
+                    await asyncio.sleep(0)  # other posts have their turn
+                sent += self._send(self._door.read(some, producer, key), post)
+        finally:
+            written = asyncio.gather(*sent, return_exceptions=True)
+            written.add_done_callback(lambda _: self.room.give_back(size))
+        try:
+            await asyncio.shield(written)  # a client that goes away leaves what is being written as it is
+            for part in sent:
+                part.result()
+        except StreamPeerError as error:
+            raise self._not_written(post, error) from None
+        if post.records:
+            self.counts.events.labels("accepted").inc(len(post.records))
         return _answer(post)
 
     def _rates_of(self, producer: str) -> tuple[Rate, Rate]:
@@ -217,26 +228,16 @@ class Posts:
             self._rates[producer] = (Rate(amounts[0], time.monotonic), Rate(amounts[1], time.monotonic))
         return self._rates[producer]
 
-    def _written(self, post: Post) -> "asyncio.Future[None]":
-        for result in post.refused:
+    def _send(self, part: Post, post: Post) -> Sequence["asyncio.Future[None]"]:
+        """Send what is accepted of a part, and add the part to the post."""
+        post.records.extend(part.records)
+        post.results.extend(part.results)
+        for result in part.refused:
             self.counts.events.labels(result.reason).inc()
-        if not post.records:
-            nothing = asyncio.get_running_loop().create_future()
-            nothing.set_result(None)
-            return nothing
         try:
-            return self._brokers.send(post.records)
+            return [self._brokers.send(part.records)] if part.records else []
         except BrokerUnavailableError as error:
             raise self._not_written(post, error) from None
-
-    async def _acknowledged(self, written: "asyncio.Future[None]", post: Post) -> None:
-        """Wait; a client that goes away leaves what is being written as it is."""
-        try:
-            await asyncio.shield(written)
-        except StreamPeerError as error:
-            raise self._not_written(post, error) from None
-        if post.records:
-            self.counts.events.labels("accepted").inc(len(post.records))
 
     def _not_written(self, post: Post, error: StreamPeerError) -> ProblemError:
         if isinstance(error, RecordTooLargeError):
@@ -311,6 +312,13 @@ def _lines(body: bytes, kind: str) -> Mapping[int, bytes]:
     if len(lines) > MOST_LINES:
         raise ProblemError(413, f"a post has at most {MOST_LINES:,} lines")
     return lines or {1: b""}
+
+
+def _slices(lines: Mapping[int, bytes]) -> Iterator[Mapping[int, bytes]]:
+    """The lines of a post, as many at a time as hold other posts up for a few milliseconds only."""
+    rest = iter(lines.items())
+    while some := dict(islice(rest, _LINES_AT_ONCE)):
+        yield some
 
 
 def _too_long() -> ProblemError:

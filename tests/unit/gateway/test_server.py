@@ -169,6 +169,22 @@ async def test_who_sends_too_much_waits(settings: Settings, limit: dict[str, int
     assert int(second.headers["Retry-After"]) > 1
 
 
+async def test_another_post_is_answered_while_a_long_one_is_checked_and_sent(settings: Settings) -> None:
+    brokers = Taking()
+    events = [{**FORECAST, "expert_id": f"house-{number}"} for number in range(5_000)]
+    async with gateway(settings, brokers) as client:
+        long = asyncio.ensure_future(client.post(*events, lines=True))
+        await brokers.asked.wait()
+        other = await client.post("{", token=TOKENS["platform"])
+        sent_before = len(brokers.records)
+        answer = await long
+
+    assert (other.status, answer.status, answer.json["accepted"]) == (400, 202, len(events))
+    assert 0 < sent_before < len(events)
+    assert [json.loads(record.value) for record in brokers.records] == events
+    assert [line["line"] for line in answer.json["lines"]] == list(range(1, len(events) + 1))
+
+
 async def test_there_is_room_for_so_many_posts_only(settings: Settings) -> None:
     brokers = Taking()
     async with gateway(settings, brokers) as client:
@@ -201,7 +217,7 @@ async def test_brokers_that_are_away_are_told_to_clients_and_orchestrators(setti
 )
 async def test_what_is_not_acknowledged_is_not_accepted(settings: Settings, fault: Exception, status: int) -> None:
     async with gateway(settings, Taking(fault)) as client:  # type: ignore[arg-type]
-        answer = await client.post(FORECAST)
+        answer = await client.post(*[FORECAST] * 100, lines=True)
         assert client.posts.room.taken == 0
 
     assert (answer.status, answer.is_problem) == (status, True)
