@@ -181,8 +181,9 @@ def _fault(host: str, error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "the connection was not answered in time (is the port that of another protocol?)"
     if isinstance(error, kafka.KafkaConnectionError):
-        return (
-            "it closed the connection (a client certificate is missing or refused, or the port speaks another protocol)"
+        return (  # kafka-python loses the answer to a wrong password if the end of the connection comes with it
+            "it closed the connection (a wrong user or password, a client certificate that is missing or refused, or a "
+            "port of another protocol)"
         )
     if isinstance(error, ConnectionRefusedError):
         return "connection refused"
