@@ -9,7 +9,7 @@ count as 0.
 
 from collections.abc import Mapping, Sequence
 from functools import cache
-from itertools import combinations_with_replacement, islice
+from itertools import chain, combinations_with_replacement, islice
 
 import msgspec
 import numpy as np
@@ -82,15 +82,7 @@ def contribution(entry: Entry, method: Method) -> Contribution:
     rules = [rounds[0].votes.rule] if len(rounds) == 1 else sorted({facts.votes.rule for facts in rounds})
     counting = _counting(rounds, rules)
     flat = _flat(rounds, method)
-    experts, columns, rows = (
-        _peer_columns(flat, rules, weight, method)
-        if outcome is None
-        else _truth_columns(flat, rules[0], outcome, method)
-    )
-    if method.bounds_all:
-        bounded = _certificate_columns(flat, rules, outcome, weight, is_closed=rounds[-1].final)
-        columns = np.concatenate((columns, *bounded))
-        rows = np.concatenate((rows, _certificate_rows(tuple(rules), is_open=outcome is None)))
+    experts, columns, rows = _expert_columns(flat, rules, outcome, weight, method, is_closed=rounds[-1].final)
     of_feed = _feed_columns(rounds, counting, outcome, weight, method)
     if method.rates_by_trust:
         of_feed.append((_STATED_ERROR, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
@@ -192,6 +184,24 @@ def _numbers(facts: Facts) -> tuple[float, ...]:
     )
 
 
+def _expert_columns(
+    flat: _Flat, rules: Sequence[int], outcome: int | None, weight: float, method: Method, *, is_closed: bool
+) -> tuple[IndexArray, FloatArray, IntArray]:
+    """Experts, columns, and which they are."""
+    if outcome is None and method.bounds_all and is_closed and len(flat.sizes) == 1 and flat.counting[0]:
+        return _closed_columns(flat, rules[0], weight, method)
+    experts, columns, rows = (
+        _peer_columns(flat, rules, weight, method)
+        if outcome is None
+        else _truth_columns(flat, rules[0], outcome, method)
+    )
+    if not method.bounds_all:
+        return experts, columns, rows
+    bounded = _certificate_columns(flat, rules, outcome, weight, is_closed=is_closed)
+    added = _certificate_rows(tuple(rules), is_open=outcome is None)
+    return experts, np.concatenate((columns, *bounded)), np.concatenate((rows, added))
+
+
 def _averaged(flat: _Flat, rows: FloatArray) -> tuple[IndexArray, FloatArray]:
     """Rows averaged over the rounds, 0 where an expert was absent; and the experts they belong to."""
     n_rounds = len(flat.sizes)
@@ -213,24 +223,50 @@ def _peer_columns(
     flat: _Flat, rules: Sequence[int], weight: float, method: Method
 ) -> tuple[IndexArray, FloatArray, IntArray]:
     """Without outcome: experts, columns, and which they are. Loss parts, regrets, certificate of each rule; mixer."""
-    rows = _peer_rows(flat, method)
+    rows = _peer_rows(flat, method, np.empty((len(_PEER_ROWS[(0,)]), len(flat.forecasts))))
     experts, columns = _averaged(flat, rows)
     if len(rules) > 1:
         of_rules = [_averaged(flat, rows[:_N_RULE] * (flat.rule == rule))[1] for rule in rules]
         columns = np.concatenate((*of_rules, columns[_N_RULE:]))
     for place in range(len(rules)):
-        of_rule = columns[place * _N_RULE : (place + 1) * _N_RULE]
-        np.abs(of_rule[_PRICED], out=of_rule[_PRICED])
-        of_rule[_SPREAD] *= of_rule[_SPREAD] * (0.25 * weight)
+        _square(columns[place * _N_RULE : (place + 1) * _N_RULE], weight)
     return experts, columns, _PEER_ROWS[tuple(rules)]
 
 
-def _peer_rows(flat: _Flat, method: Method) -> FloatArray:
+def _square(of_rule: FloatArray, weight: float) -> None:
+    """Make the columns of a vote rule of means over the rounds: the absolute value of the regret, the variance."""
+    np.abs(of_rule[_PRICED], out=of_rule[_PRICED])
+    of_rule[_SPREAD] *= of_rule[_SPREAD] * (0.25 * weight)
+
+
+def _closed_columns(flat: _Flat, rule: int, weight: float, method: Method) -> tuple[IndexArray, FloatArray, IntArray]:
+    """`_peer_columns` and `_certificate_columns` of a single round, final and counting: they share most numbers."""
+    n_peer = len(_PEER_ROWS[(0,)])
+    columns = np.empty((n_peer + 6, len(flat.forecasts)))
+    _peer_rows(flat, method, columns[:n_peer])
+    reach, regrets = columns[n_peer], columns[_SPANS[1]][:3]
+    if _alike(flat)[0]:
+        np.abs(np.subtract(regrets[1], regrets[2], out=reach), out=reach)
+    else:
+        reach[:] = columns[_SPREAD]
+    reach *= reach * weight
+    columns[n_peer + 1 : -2], columns[-2] = regrets, 0.0
+    np.maximum(regrets[1], regrets[2], out=columns[-1])
+    _square(columns, weight)
+    return flat.experts, columns, _closed_rows(rule)
+
+
+@cache
+def _closed_rows(rule: int) -> IntArray:
+    """Which columns `_closed_columns` are."""
+    return np.concatenate((_PEER_ROWS[(rule,)], _certificate_rows((rule,), is_open=True)))
+
+
+def _peer_rows(flat: _Flat, method: Method, rows: FloatArray) -> FloatArray:
     """Without outcome, for each forecast: as the columns of a vote rule, then those of the mixer and ones.
 
     Of the regret and the spread, of which the columns hold absolute values and squares, the values themselves.
     """
-    rows = np.empty((len(_PEER_ROWS[(0,)]), len(flat.forecasts)))
     of_losses, of_regrets = _SPANS
     losses = rows[of_losses]
     regret, if_one, if_zero = rows[_REGRET : _REGRET + 3]
@@ -431,19 +467,21 @@ def _whole_numbers(
 
     All of them are rounded at once: one by one that takes longer than all else that is done with them.
     """
-    columns = [*of_feed, *((_RULES[rule], values) for rule, values in of_rules.items())]
-    values = [value for found in (columns, fourth) for *_, some in found for value in some]
+    columns = [*of_feed, *[(_RULES[rule], values) for rule, values in of_rules.items()]]
+    values = [*chain.from_iterable([*[some for _, some in columns], *[some for *_, some in fourth]])]
     amounts: list[int] = fixed(np.array(values, np.float64), weight).tolist()
-    rest = iter(amounts)
-    feed = [
-        (column, amount)
-        for first, some in columns
-        for column, amount in zip(range(first, first + len(some)), rest, strict=False)
-        if amount
-    ]
+    places = _places(tuple([(first, len(some)) for first, some in columns]))
+    feed = [one for one in zip(places, amounts, strict=False) if one[1]]
+    rest = iter(amounts[len(places) :])
     votes = [(rule, subsample, list(islice(rest, len(some)))) for rule, subsample, some in fourth]
     end = sum(len(some) for _, some in of_feed) + (1 + [*of_rules].index(latest)) * len(RULE_PART)
     return feed, amounts[end - len(RULE_PART) : end], votes
+
+
+@cache
+def _places(columns: tuple[tuple[int, int], ...]) -> Sequence[int]:
+    """Places of neighbours that begin at some places, of each how many. There are few such lists."""
+    return tuple(place for first, size in columns for place in range(first, first + size))
 
 
 def _fourth_moments(
