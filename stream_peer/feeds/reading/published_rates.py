@@ -1,6 +1,7 @@
 """Error rates as they are published: from version 2 on with what speaks against them."""
 
 import math
+from functools import lru_cache
 from typing import NamedTuple
 
 from stream_peer.events.outputs import ErrorRateStatus, TrustState
@@ -90,6 +91,13 @@ def rate_by_stated_error(rates: Rates, stated_error: float | None, confidence: f
     reach = normal_quantile(confidence) * math.sqrt(
         stated_error * (1.0 - stated_error) / max(rates.estimate.effective_questions, 1.0)
     )
-    sums = TruthSums(rates.right_zero, rates.wrong_zero, rates.right_one, rates.wrong_one)
-    by_outcomes = unchecked(TruthSums.estimate)(sums, confidence)
-    return min(stated_error + reach, by_outcomes.high, HIGHEST_RATE)
+    by_outcomes = _high_by_outcomes(rates.right_zero, rates.wrong_zero, rates.right_one, rates.wrong_one, confidence)
+    return min(stated_error + reach, by_outcomes, HIGHEST_RATE)
+
+
+@lru_cache(256)  # every record asks, and only an outcome changes it
+def _high_by_outcomes(
+    right_zero: float, wrong_zero: float, right_one: float, wrong_one: float, confidence: float
+) -> float:
+    """The upper end of the interval that outcomes alone give."""
+    return unchecked(TruthSums.estimate)(TruthSums(right_zero, wrong_zero, right_one, wrong_one), confidence).high

@@ -6,6 +6,7 @@ revealed at random.
 
 import math
 from dataclasses import dataclass, fields
+from functools import cache
 from operator import add, attrgetter
 from statistics import NormalDist
 from typing import NamedTuple, Self
@@ -254,6 +255,7 @@ SHIFT_ALLOWANCE = 0.05
 
 _ROUNDED = 1e-6
 _LEAST_CHANCE = 1e-16
+_NORMAL = NormalDist()
 
 
 class Contradiction(NamedTuple):
@@ -364,14 +366,20 @@ def early_contradiction(measured: TruthSums, free: ErrorRate) -> Contradiction |
     expected = (zeros * free.zero + ones * free.one) / revealed
     allowed = expected + free.high - 0.5 * (free.zero + free.one) + MODEL_ALLOWANCE
     chance = _at_least(math.floor(wrong + _ROUNDED), round(revealed), min(allowed, 1.0))
-    z = -NormalDist().inv_cdf(min(max(chance, _LEAST_CHANCE), 1.0 - _LEAST_CHANCE))
+    z = -_NORMAL.inv_cdf(min(max(chance, _LEAST_CHANCE), 1.0 - _LEAST_CHANCE))
     return Contradiction(wrong / revealed, expected, revealed, z)
 
 
 def _at_least(wrong: int, total: int, rate: float) -> float:
     """P(B ≥ wrong), B binomial."""
-    terms = [math.comb(total, k) * rate**k * (1.0 - rate) ** (total - k) for k in range(wrong, total + 1)]
-    return math.fsum(terms)
+    right = 1.0 - rate
+    return math.fsum(ways * rate**k * right ** (total - k) for k, ways in enumerate(_ways(total)[wrong:], start=wrong))
+
+
+@cache
+def _ways(total: int) -> tuple[int, ...]:
+    """Binomial coefficients. Every record asks for those of less than 50."""
+    return tuple(math.comb(total, k) for k in range(total + 1))
 
 
 class RevealShift(NamedTuple):
