@@ -245,7 +245,9 @@ def mixing_weights(weights: ExpertWeights, mixing: Mixing, net_share: float) -> 
     mean, peer, slow, fast = mixing.shares
     uniform = 1.0 / len(weights.peer)
     mix = mean * uniform + peer * weights.peer + slow * weights.truth_slow + fast * weights.truth_fast
-    return ((1.0 - net_share) * mix + net_share * uniform).round(DECIMALS)
+    if net_share:
+        mix = (1.0 - net_share) * mix + net_share * uniform
+    return mix.round(DECIMALS)
 
 
 def mixed(shares: Sequence[float], forecasts: Sequence[float], net_share: float) -> tuple[float, float]:
