@@ -184,23 +184,23 @@ def scan_of_sums(sums: FloatArray, spans: FloatArray, earlier: Earlier | None = 
     _, n_rows, n_series = sums.shape
     if not n_rows:
         return Changes(np.zeros(n_series), np.zeros(n_series, np.int64))
-    running = np.zeros((4, n_rows + 1, n_series))
+    running = np.zeros((4, n_series, n_rows + 1))  # each series by itself: adding up across many is slow
     if earlier is not None:
-        running[:, 0] = earlier
-    running[:, 1:] = sums
-    np.add.accumulate(running, axis=1, out=running)
-    z = _z_at_cuts(running, spans)
-    cuts = np.abs(z).argmax(axis=0)
-    return Changes(z[cuts, np.arange(n_series)], cuts)
+        running[..., 0] = earlier
+    running[..., 1:] = sums.swapaxes(1, 2)
+    np.add.accumulate(running, axis=2, out=running)
+    z = _z_at_cuts(running, spans[:, None])
+    cuts = np.abs(z).argmax(axis=1)
+    return Changes(z[np.arange(n_series), cuts], cuts)
 
 
 def _z_at_cuts(sums: FloatArray, spans: FloatArray) -> FloatArray:
     """Z of each cut, given sums of weights, their squares, weighted values and squares up to it; the last are all."""
-    weight, weight2, total, square = sums[:, -1]
+    weight, weight2, total, square = sums[..., -1:]
     some = np.maximum(weight, _LEAST_VARIANCE)
     mean = total / some
     variance = square / some - mean * mean
-    first, first2, first_total, _ = sums[:, :-1]
+    first, first2, first_total, _ = sums[..., :-1]
     second, second2, second_total = weight - first, weight2 - first2, total - first_total
     fits = (first * first >= FEWEST_IN_PART * first2) & (first > 0.0)
     fits &= (second * second >= FEWEST_IN_PART * second2) & (second > 0.0) & (variance > _LEAST_VARIANCE)
@@ -506,18 +506,25 @@ def _no_changes(n_experts: int) -> ExpertChanges:
     return ExpertChanges(np.zeros(n_experts), unknown[0], unknown[1], np.zeros(n_experts, np.int64))
 
 
-def changes_of(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> ExpertChanges:
-    """`expert_changes` by the agreement v·R of some experts, and sum and number of that of all in each question."""
+def changes_of(
+    agreement: SmallIntArray, total: IntArray, voters: IntArray, limits: FloatArray | None = None
+) -> ExpertChanges:
+    """`expert_changes` by the agreement v·R of some experts, and sum and number of that of all in each question.
+
+    ``limits``: of an expert whose ``|z|`` is not above its own, nothing else is computed.
+    """
     found = _no_changes(agreement.shape[1])
     judged = np.flatnonzero(np.count_nonzero(agreement, axis=0) >= 2 * FEWEST_IN_PART)
     for start in range(0, len(judged), AT_ONCE):
         some = judged[start : start + AT_ONCE]
-        for everybody, of_some in zip(found, _changes(agreement[:, some], total, voters), strict=True):
-            everybody[some] = of_some
+        of_some = agreement if len(some) == len(found.z) else agreement[:, some]
+        changes = _changes(of_some, total, voters, None if limits is None else limits[some])
+        for everybody, changed in zip(found, changes, strict=True):
+            everybody[some] = changed
     return found
 
 
-def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> ExpertChanges:
+def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray, limits: FloatArray | None) -> ExpertChanges:
     """Those of some experts, given sum and number of agreements of everybody in each question.
 
     All sums are exact: their order, hence that of the experts, makes no difference. In a question m has one of two
@@ -541,11 +548,16 @@ def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray) -> Exp
     z, cuts = unchecked(scan_of_sums)(
         np.stack((counts, counts, agreed - ratios * around, squares)), np.full(len(ratios), _SPAN)
     )
-    answered, balance = np.add.accumulate(np.stack((counts, agreed)), axis=1)
-    experts = np.arange(len(cuts))
-    before, right = (np.where(cuts > 0, sums[cuts - 1, experts], 0.0) for sums in (answered, balance))
-    since, right_since = answered[-1] - before, balance[-1] - right
-    return ExpertChanges(z, _share(right, before), _share(right_since, since), since.astype(np.int64))
+    found = _no_changes(len(z))._replace(z=z)
+    told = np.arange(len(z)) if limits is None else np.flatnonzero(np.abs(z) > limits)
+    if len(told):
+        is_before = np.arange(len(counts))[:, None] < cuts[told]
+        answered, balance = counts[:, told], agreed[:, told]
+        before, right = (np.add.reduce(sums * is_before, axis=0) for sums in (answered, balance))
+        since, right_since = (np.add.reduce(sums * ~is_before, axis=0) for sums in (answered, balance))
+        found.before[told], found.now[told] = _share(right, before), _share(right_since, since)
+        found.since[told] = since
+    return found
 
 
 def _steps(values: FloatArray) -> FloatArray:

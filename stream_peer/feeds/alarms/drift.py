@@ -162,9 +162,9 @@ def _experts(look: Look, chosen: BoolArray, before: Drift) -> tuple[int, list[Ex
     part = look.number % n_parts
     mine = slice(part, n_experts, n_parts)
     agreement = window.votes[chosen, mine] * window.answers[chosen, mine]
-    found = changes_of(agreement, window.agreement[chosen], window.voters[chosen])
     limits = np.full(n_experts, unchecked(expert_limit)(n_experts))
     limits[[one.place for one in before.experts]] *= STAYS
+    found = changes_of(agreement, window.agreement[chosen], window.voters[chosen], limits[mine])
     now = [
         ExpertDrift(
             place=part + number * n_parts,

@@ -170,17 +170,18 @@ class Recent:
         rounds = [entry.facts() for entry, _ in known.values()]
         if known:
             self._reserve(1 + max(int(np.maximum.reduce(of_question[-1].experts)) for of_question in rounds))
-        slots = np.array(list(noted))
-        before = self._marks[0, slots]
-        self._add_up(slots, np.subtract)
-        self._ordinals[slots], self._scatter[slots] = _NOBODY, 0.0
-        self._marks[:, slots] = 0
-        self._distances[:, slots] = np.array([0.0, 0.0, -1.0], np.float32)[:, None, None]
+        slots, filled = np.array(list(noted)), np.array(list(known), np.int64)
+        former = slots[self._ordinals[slots] >= 0]
+        before = self._marks[0, former]
+        self._add_up(former, np.subtract)
+        self._ordinals[former], self._scatter[former] = _NOBODY, 0.0
+        self._marks[:, former] = 0
+        self._distances[:, former] = np.array([0.0, 0.0, -1.0], np.float32)[:, None, None]
         if known:
             self._fill(known, rounds)
-        self._add_up(slots, np.add)
+        self._add_up(filled, np.add)
         if self._pairs is not None:
-            self._pairs += change_of_tallies(before, self._marks[0, slots])
+            self._pairs += change_of_tallies(before, self._marks[0, filled])
         for one in noted.values():
             if one is not None:
                 one[0].let_go()
@@ -213,6 +214,8 @@ class Recent:
 
     def _add_up(self, slots: IntArray, operation: np.ufunc) -> None:
         """Put rows into the sums of how near experts were to the crowd, or take them out."""
+        if not len(slots):
+            return
         answers = self._marks[1, slots]
         apart, near, repeated = self._distances[:, slots]
         sums = unchecked(crowd_sums)(near, apart, self._scatter[slots], answers != 0, repeated)
