@@ -247,10 +247,14 @@ def feed_tombstones(feed: Feed, at: Milliseconds) -> list[Output]:
 def published(topic: str, key: str, record: Published, at: Milliseconds) -> list[Output]:
     """What is written of an output: one record, or several with some of the experts each if it is too large."""
     headers = output_headers(record.settings)
-    values = _parts(record) if isinstance(record, Weights | PeerLosses) and _may_be_large(record) else []
+    values = _parts(record) if isinstance(record, _LONG) and _may_be_large(record) else []
     if not values:
         return [Output(topic, key.encode(), encode_output(record), at, headers=headers)]
     return [Output(topic, f"{key}/{part}".encode(), value, at, headers=headers) for part, value in enumerate(values)]
+
+
+_LONG = Weights, PeerLosses
+"""Records with a line for each expert."""
 
 
 def _may_be_large(record: Weights | PeerLosses) -> bool:

@@ -169,10 +169,21 @@ def _pooled_peers(
     return pooled_regrets(regrets + _OF_OUTCOME * mix_regret, counts + by_outcomes, PEER_PRIOR, earning, voices)
 
 
-def _total(amounts: FloatArray, voices: FloatArray | None) -> FloatArray:
-    """The sum over those present, each by its part of a voice."""
-    total: FloatArray = np.add.reduce(amounts if voices is None else voices * amounts, axis=-1, keepdims=True)
+def _total(amounts: FloatArray, voices: FloatArray | None) -> FloatArray | float:
+    """The sum over those present, each by its part of a voice; of one row a plain number, which is faster."""
+    counted = amounts if voices is None else voices * amounts
+    if counted.ndim == 1:
+        return float(np.add.reduce(counted))
+    total: FloatArray = np.add.reduce(counted, axis=-1, keepdims=True)
     return total
+
+
+def _average(regrets: FloatArray, counts: FloatArray, voices: FloatArray | None) -> FloatArray | float:
+    """Regrets a question; 0 where nothing is counted yet."""
+    total, answered = _total(regrets, voices), _total(counts, voices)
+    if isinstance(answered, float):
+        return total / (answered if answered > 0.0 else 1.0)
+    return total / np.where(answered > 0.0, answered, 1.0)
 
 
 def pooled_regrets(
@@ -200,9 +211,7 @@ def pooled_regrets(
         How much each counts in the sums of the average: who shares one voice with k others counts 1/(k + 1), so that no
         group moves the average further than one expert does. Without them everybody counts 1.
     """
-    answered = _total(counts, voices)
-    average = _total(regrets, voices) / np.where(answered > 0.0, answered, 1.0)
-    above: FloatArray = regrets - average * counts
+    above: FloatArray = regrets - _average(regrets, counts, voices) * counts
     shrunk: FloatArray = above / ((counts if earning is None else np.where(above > 0.0, earning, counts)) + prior)
     return shrunk
 
