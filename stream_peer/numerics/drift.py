@@ -24,6 +24,7 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     SIZE,
     VOTE_ROWS,
+    BoolArray,
     Fields,
     FloatArray,
     IntArray,
@@ -511,7 +512,7 @@ def changes_of(
 ) -> ExpertChanges:
     """`expert_changes` by the agreement v·R of some experts, and sum and number of that of all in each question.
 
-    ``limits``: of an expert whose ``|z|`` is not above its own, nothing else is computed.
+    ``limits``: whose ``|z|`` is surely not above its own has z = 0, and nothing else is said of that expert.
     """
     found = _no_changes(agreement.shape[1])
     judged = np.flatnonzero(np.count_nonzero(agreement, axis=0) >= 2 * FEWEST_IN_PART)
@@ -545,18 +546,39 @@ def _changes(agreement: SmallIntArray, total: IntArray, voters: IntArray, limits
     ratios /= np.maximum(np.add.reduce(around, axis=0) + _PSEUDO_AGREED, 1.0)
     ratios = np.minimum(np.maximum(ratios, 0.0), _LARGEST_RATIO)
     squares = counts - 2.0 * ratios * both + ratios * ratios * square
-    z, cuts = unchecked(scan_of_sums)(
-        np.stack((counts, counts, agreed - ratios * around, squares)), np.full(len(ratios), _SPAN)
-    )
-    found = _no_changes(len(z))._replace(z=z)
-    told = np.arange(len(z)) if limits is None else np.flatnonzero(np.abs(z) > limits)
-    if len(told):
-        is_before = np.arange(len(counts))[:, None] < cuts[told]
-        answered, balance = counts[:, told], agreed[:, told]
-        before, right = (np.add.reduce(sums * is_before, axis=0) for sums in (answered, balance))
-        since, right_since = (np.add.reduce(sums * ~is_before, axis=0) for sums in (answered, balance))
-        found.before[told], found.now[told] = _share(right, before), _share(right_since, since)
-        found.since[told] = since
+    rows = np.stack((counts, counts, agreed - ratios * around, squares))
+    found = _no_changes(len(ratios))
+    likely = np.arange(len(ratios)) if limits is None else np.flatnonzero(_may_exceed(rows, limits))
+    if not len(likely):  # mostly: a scan takes longer than all else
+        return found
+    found.z[likely], cuts = unchecked(scan_of_sums)(rows[..., likely], np.full(len(likely), _SPAN))
+    is_before, answered, balance = np.arange(len(rows[0]))[:, None] < cuts, counts[:, likely], agreed[:, likely]
+    before, right = (np.add.reduce(sums * is_before, axis=0) for sums in (answered, balance))
+    since, right_since = (np.add.reduce(sums * ~is_before, axis=0) for sums in (answered, balance))
+    found.before[likely], found.now[likely] = _share(right, before), _share(right_since, since)
+    found.since[likely] = since
+    return found
+
+
+_NEARLY = 0.99
+"""Of what is to be exceeded: rounding must not exclude who exceeds it."""
+
+
+def _may_exceed(rows: FloatArray, limits: FloatArray) -> BoolArray:
+    """Whose z may be above a limit at some cut, given sums for `scan_of_sums` in which each weight is 0 or 1.
+
+    With a and b observations on its sides, n of all, and S the sum before it less a times the mean, the means differ by
+    S·n/(ab). So z² is at most S²·n/(ab·s²): it is that without the part of the noise that comes of the span.
+    """
+    counts, _, totals, squares = rows
+    n, total, square = (np.add.reduce(of_rows, axis=0) for of_rows in (counts, totals, squares))
+    mean = total / np.maximum(n, 1.0)
+    variance = square / np.maximum(n, 1.0) - mean * mean
+    first, moved = np.add.accumulate(np.stack((counts, totals - mean * counts)), axis=1)
+    second = n - first
+    may: BoolArray = moved * moved * n > _NEARLY * limits * limits * np.maximum(variance, 0.0) * first * second
+    may &= np.minimum(first, second) >= FEWEST_IN_PART
+    found: BoolArray = np.logical_or.reduce(may, axis=0)
     return found
 
 

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stream_peer.numerics.drift import Earlier, agreement_change, expert_changes, scan_for_changes
+from stream_peer.numerics.drift import Earlier, agreement_change, changes_of, expert_changes, scan_for_changes
 from tests.hypothesis_profiles import examples
 from tests.unit.numerics.drift_worlds import moments, steady, votes_and_answers
 
@@ -26,6 +26,24 @@ def test_what_is_said_of_an_expert_does_not_depend_on_the_order_of_experts(
 
     for one, other in zip(found, turned, strict=True):
         np.testing.assert_array_equal(one[order], other)
+
+
+@unhurried
+@given(seed=seeds, presence=presences, limit=st.floats(0.5, 5.0))
+def test_whose_change_exceeds_a_limit_is_told_as_if_there_were_none(seed: int, presence: float, limit: float) -> None:
+    generator = np.random.default_rng(seed)
+    errors = steady(generator.uniform(0.05, 0.5, 6).tolist(), 200)
+    errors[120:, 0] = generator.uniform(0.0, 1.0)
+    votes, answers = votes_and_answers(generator, errors, presence)
+    agreement = votes * answers
+    of_all = np.add.reduce(agreement, axis=1, dtype=np.int64), np.count_nonzero(agreement, axis=1)
+
+    found, told = expert_changes(votes, answers), changes_of(agreement, *of_all, np.full(6, limit))
+
+    exceeds = np.abs(found.z) > limit
+    assert not (np.abs(told.z[~exceeds]) > limit).any()
+    for one, other in zip(found, told, strict=True):
+        np.testing.assert_array_equal(one[exceeds], other[exceeds])
 
 
 @unhurried
