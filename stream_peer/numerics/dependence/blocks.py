@@ -340,18 +340,21 @@ def _tree(agreement: FloatArray) -> list[_Branch]:
         return []
     table = agreement.copy()
     np.fill_diagonal(table, -np.inf)
-    groups, sizes = [[one] for one in range(n)], [1] * n
+    groups, sizes = [[one] for one in range(n)], [1.0] * n
     found, above = list[tuple[list[int], list[int], list[int], float]](), list[float]()
     latest = [-1] * n  # the branch that each has come to
+    row, other = np.empty((2, n))
     for _ in range(n - 1):
         one, two = divmod(int(table.argmax()), n)
         if two < one:
             one, two = two, one
-        first, second = table[one], table[two]
-        level = float(first[two])
+        level = float(table[one, two])
         if level < APART * _LEAST_AGREEMENT:
             break
-        row = (sizes[one] * first + sizes[two] * second) / (sizes[one] + sizes[two])
+        np.multiply(table[one], sizes[one], out=row)
+        np.multiply(table[two], sizes[two], out=other)
+        np.add(row, other, out=row)
+        np.divide(row, sizes[one] + sizes[two], out=row)
         row[one] = row[two] = -np.inf
         table[one] = table[:, one] = row
         table[two] = table[:, two] = -np.inf
