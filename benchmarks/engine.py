@@ -21,6 +21,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.questions.stage import QuestionStage
 from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.model import NEWEST_METHOD
 
 PARTITIONS = 16
 NOW = 1_790_000_000_000
@@ -68,7 +69,7 @@ def log_of(outputs: Iterable[Output]) -> list[list[LogRecord]]:
 
 def measure(workload: Workload) -> dict[str, float]:
     """CPU seconds of each stage, and forecasts per CPU-second of both."""
-    settings = load_document({"defaults": {"history": True}})
+    settings = load_document({"defaults": {"history": True, "method_version": NEWEST_METHOD}})
     question_seconds, feed_log = 0.0, list[Output]()
     for partition in range(PARTITIONS):
         messages = workload.partition(partition, PARTITIONS)

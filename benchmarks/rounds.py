@@ -38,8 +38,9 @@ MODULES = {
 }
 """Where a checkout has them: as here, or as before the rooms."""
 
-PLAIN: Mapping[str, Any] = {}
+PLAIN: Mapping[str, Any] = {"method_version": 2}
 EVERYTHING: Mapping[str, Any] = {
+    **PLAIN,
     "guard": "on",
     "memory": 400,
     "shadows": [
