@@ -28,7 +28,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help demo test faults golden simulate check lint infra image stack bench bench-peers bench-short house soak quality generated docs format lock dist sbom release clean
+.PHONY: help demo test faults golden simulate check lint infra image image-archive chart wheel stack bench bench-peers bench-short house soak quality generated docs format lock dist sbom release clean
 
 include tools.mk
 
@@ -73,15 +73,16 @@ simulate: $(VENV)/.dev
 check:
 	$(MAKE) --no-print-directory --jobs=3 --output-sync lint docs infra
 
-# Chart, compose file, rules, dashboards, workflows, contract, repository. `make image` runs what builds the image.
+# Chart, compose file, rules, dashboards, workflows, contract, repository. `make image` tests the image.
 infra: $(VENV)/.dev tools
 	$(VENV)/bin/python -m pytest $(INFRA_ARGS) -m "not image" tests/infra
 
-# The image, built and run: minutes the first time, when debootstrap makes a base; as root, with buildah, podman and runc.
-image: $(VENV)/.dev
+# The image of a release, run: minutes the first time, when debootstrap makes a base; as root, with buildah, podman and runc.
+image: image-archive
 	$(VENV)/bin/python -m pytest -s -v -m image tests/infra/test_image.py
 
-# What an operator has, with the demo's data in it; ONCE=1 induces three faults and wants their alerts.
+# What an operator has, with the demo's data in it; ONCE=1 induces three faults and wants their alerts. Workers run from the
+# image of a release or, where none can be built, from its wheel.
 stack: $(VENV)/.dev
 	$(VENV)/bin/python -m tests.infra.stack
 
@@ -150,34 +151,55 @@ lock: $(VENV)/.dev
 # What a release consists of. Everything in it has the date of the commit: the same commit gives the same files.
 DIST ?= dist
 BASE_IMAGE ?=
+IMAGE_ARCHIVE = build/stream-peer-image-$(VERSION).tar
+CHART_ARCHIVE = build/stream-peer-$(VERSION).tgz
 VERSION = $(shell sed -n 's/^__version__ = "\(.*\)"/\1/p' stream_peer/__init__.py)
 PACK = tar --sort=name --mtime=@$$SOURCE_DATE_EPOCH --owner=0 --group=0 --numeric-owner --format=ustar
-dist sbom release: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
+dist sbom release chart wheel: export SOURCE_DATE_EPOCH ?= $(shell git log -1 --format=%ct)
 
-dist: $(VENV)/.dev $(TOOLS)/.complete
+dist: $(VENV)/.dev chart
 	rm -rf $(DIST)
 	$(VENV)/bin/python -m build --no-isolation --outdir $(DIST) .
 	$(VENV)/bin/python -m build --no-isolation --outdir $(DIST) client
-	$(TOOLS)/bin/helm package helm/stream-peer --destination $(DIST)/chart
-	tar -C $(DIST)/chart -xzf $(DIST)/chart/stream-peer-$(VERSION).tgz
-	$(PACK) -C $(DIST)/chart -c stream-peer | gzip -n > $(DIST)/stream-peer-$(VERSION).tgz
-	rm -r $(DIST)/chart
+	cp $(CHART_ARCHIVE) $(DIST)
+
+# The chart, which tests render: packed beside its place, as several tests may ask for it at once.
+chart: | $(TOOLS)/.complete
+	mkdir -p build
+	beside=$$(mktemp -d build/chart-XXXXXX) && $(TOOLS)/bin/helm package helm/stream-peer --destination $$beside >/dev/null \
+		&& tar -C $$beside -xzf $$beside/stream-peer-$(VERSION).tgz \
+		&& $(PACK) -C $$beside -c stream-peer | gzip -n > $$beside/packed \
+		&& mv $$beside/packed $(CHART_ARCHIVE) && rm -r $$beside
+
+# The image, which tests and the stack run. It is built by root, with buildah, unless the archive is of this tree already;
+# BASE_IMAGE=python:3.13-slim-bookworm@sha256:... instead of a base by debootstrap.
+image-archive: $(VENV)/.dev
+	$(VENV)/bin/python -m tests.infra.support.image $(IMAGE_ARCHIVE) $(BASE_IMAGE)
+
+# The wheel in FOLDER, with what it needs and nothing else: $(call installed,FOLDER,ENVIRONMENT)
+define installed
+	$(PYTHON) -m venv --clear --without-pip $(2)
+	$(PIP) --python $(2)/bin/python install --quiet --no-compile --require-hashes -r requirements/runtime.txt
+	$(PIP) --python $(2)/bin/python install --quiet --no-compile --no-deps --no-index --find-links $(1) stream-peer
+endef
+
+wheel: $(VENV)/.dev
+	rm -rf build/wheel
+	$(VENV)/bin/python -m build --no-isolation --wheel --outdir build/wheel .
+	$(call installed,build/wheel,build/wheel/environment)
 
 # What comes along with the wheel, by name, version and licence.
 sbom: dist
-	$(PYTHON) -m venv --clear --without-pip $(DIST)/runtime
-	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-compile --require-hashes -r requirements/runtime.txt
-	$(PIP) --python $(DIST)/runtime/bin/python install --quiet --no-compile --no-deps --no-index --find-links $(DIST) stream-peer
+	$(call installed,$(DIST),$(DIST)/runtime)
 	sed 's/^dynamic = .*/version = "$(VERSION)"/' pyproject.toml > $(DIST)/runtime/pyproject.toml
 	$(TOOLS)/bin/cyclonedx-py environment --pyproject $(DIST)/runtime/pyproject.toml --output-reproducible \
 		--output-file $(DIST)/sbom.cdx.json $(DIST)/runtime
 	rm -rf $(DIST)/runtime
 
-# The image is built by root, with buildah; BASE_IMAGE=python:3.13-slim-bookworm@sha256:... instead of one by debootstrap.
-release: sbom docs
+release: sbom docs image-archive
 	$(PACK) --exclude=.doctrees --exclude=.buildinfo -C docs/_build/html -c . | gzip -n > $(DIST)/stream-peer-docs-$(VERSION).tar.gz
 	$(VENV)/bin/python -m docs.upgrade_notes > $(DIST)/UPGRADE.md
-	$(VENV)/bin/python -m tests.infra.support.image $(DIST)/stream-peer-image-$(VERSION).tar $(BASE_IMAGE)
+	cp $(IMAGE_ARCHIVE) $(DIST)
 	cd $(DIST) && sha256sum -- * > SHA256SUMS
 
 clean:

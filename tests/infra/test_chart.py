@@ -1,7 +1,6 @@
 """Helm and Kubernetes accept the chart, for each values file of ``ci/``; what is wrong is refused by its name."""
 
 import tarfile
-from pathlib import Path
 
 import pytest
 import yaml
@@ -17,6 +16,7 @@ from tests.infra.support.chart import (
     manifests,
     of_ci,
     one,
+    packed,
     pod_specs,
     rendered,
     template,
@@ -155,7 +155,7 @@ def test_the_longest_name_leaves_room_for_what_kubernetes_puts_behind() -> None:
 
 
 def test_the_notes_say_the_next_commands() -> None:
-    result = run(tool("helm"), "install", "release", CHART, "--namespace", "peer", "--dry-run=client")
+    result = run(tool("helm"), "install", "release", packed(), "--namespace", "peer", "--dry-run=client")
 
     assert result.returncode == 0, said(result)
     for said_there in (
@@ -172,7 +172,7 @@ def test_the_notes_say_the_next_commands() -> None:
 
 @pytest.mark.parametrize("name", CI)
 def test_nothing_that_is_said_or_rendered_lacks_its_value(name: str) -> None:
-    result = run(tool("helm"), "install", "release", CHART, "--dry-run=client", "--values", str(CI[name]))
+    result = run(tool("helm"), "install", "release", packed(), "--dry-run=client", "--values", str(CI[name]))
 
     assert result.returncode == 0, said(result)
     assert "<no value>" not in result.stdout
@@ -187,26 +187,22 @@ def test_the_chart_is_of_the_version_of_the_program() -> None:
 
 def test_the_notes_say_which_workers_are_too_many() -> None:
     result = run(
-        *(tool("helm"), "install", "release", CHART, "--dry-run=client", "--set", "replicaCount=20"),
+        *(tool("helm"), "install", "release", packed(), "--dry-run=client", "--set", "replicaCount=20"),
     )
 
     assert "There are 16 partitions: 4 of them will have nothing to do." in result.stdout
 
 
-def test_a_packaged_chart_holds_all_that_its_templates_read(tmp_path: Path) -> None:
-    result = run(tool("helm"), "package", CHART, "--destination", str(tmp_path))
-
-    assert result.returncode == 0, said(result)
-    (package,) = tmp_path.glob("*.tgz")
-    with tarfile.open(package) as archive:
-        packed = set(archive.getnames())
+def test_a_packed_chart_holds_all_that_its_templates_read() -> None:
+    with tarfile.open(packed()) as archive:
+        held = set(archive.getnames())
     read = [
         file
         for folder in ("rules", "dashboards", "files", "templates")
         for file in (ROOT / CHART / folder).rglob("*.*")
     ]
     assert len(read) > 20
-    assert {f"stream-peer/{file.relative_to(ROOT / CHART)}" for file in read} <= packed
+    assert {f"stream-peer/{file.relative_to(ROOT / CHART)}" for file in read} <= held
 
 
 def test_without_set_up_nothing_runs_before_the_release() -> None:

@@ -17,7 +17,7 @@ import yaml
 
 from stream_peer import __version__
 from stream_peer.tools.demo.feed import FEED
-from tests.infra.support.image import IMAGE, Container, Store, build_release, opened, say
+from tests.infra.support.image import ARCHIVE, IMAGE, Container, Store, build_release, opened, say
 from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient
 from tests.integration.support.kafka_broker import free_ports
@@ -30,29 +30,23 @@ NOWHERE = "127.0.0.1:1"
 
 
 @pytest.fixture(scope="module")
-def archive(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The OCI archive that a release has of this tree."""
-    return tmp_path_factory.mktemp("archive") / "image.tar"
-
-
-@pytest.fixture(scope="module")
-def image(archive: Path) -> Iterator[Store]:
-    """A store that has the image, loaded from the archive."""
+def image() -> Iterator[Store]:
+    """A store that has the image of a release of this tree, loaded from its archive."""
     with opened() as store:
-        build_release(store, archive)
-        store.load(archive)
+        build_release(store, ARCHIVE)
+        store.load(ARCHIVE)
         yield store
 
 
-def test_the_same_commit_gives_the_same_archive(image: Store, archive: Path, tmp_path: Path) -> None:
+def test_the_same_commit_gives_the_same_archive(image: Store, tmp_path: Path) -> None:
     build_release(image, tmp_path / "image.tar")
 
-    assert filecmp.cmp(archive, tmp_path / "image.tar", shallow=False)
+    assert filecmp.cmp(ARCHIVE, tmp_path / "image.tar", shallow=False)
 
 
 @pytest.mark.usefixtures("image")
-def test_its_archive_keeps_the_health_check_and_the_name_of_chart_and_compose_file(archive: Path) -> None:
-    with tarfile.open(archive) as packed:
+def test_its_archive_keeps_the_health_check_and_the_name_of_chart_and_compose_file() -> None:
+    with tarfile.open(ARCHIVE) as packed:
 
         def read(name: str) -> Any:
             file = packed.extractfile(name)

@@ -62,7 +62,7 @@ def faults_of_alerts(stack: Stack) -> Iterator[str]:
         attack = list(clone_attack(stack.events, _QUESTIONS, _CLONES))
         send(stack.service, attack)
         close_questions(stack.service, attack)
-    with step(f"Worker killed: {victim}, process {stack.workers[victim].process.pid}"):
+    with step(f"Worker killed: {victim}, process {stack.workers[victim].pid}"):
         stack.workers[victim].kill()
     say(f"Poison messages, {_POISON_A_POLL} a second, until all three alerts have reached Alertmanager:")
     missing = _wait(stack, wanted)

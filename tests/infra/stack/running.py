@@ -18,6 +18,7 @@ from stream_peer.tools.demo.feed import FEED, FeedEvent, closing_tick, paced
 from tests.infra.stack.alertmanager import PROGRAM, Alertmanager
 from tests.infra.stack.events import FEEDS, quiet_events, team_controls
 from tests.infra.stack.progress import step
+from tests.infra.stack.released import Released, built
 from tests.infra.stack.shortened import shortened
 from tests.infra.support.prometheus import Prometheus, configuration
 from tests.infra.support.rules import FILES
@@ -88,11 +89,13 @@ def running(pace: Pace) -> Iterator[Stack]:
     events = quiet_events()
     with ExitStack() as stack:
         directory = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="stream-peer-stack-")))
+        store, source = stack.enter_context(built())
         with step("Apache Kafka, from its jars"):
             broker = stack.enter_context(LocalKafka())
-        service = Service(KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS)), "stack-", directory, feeds=FEEDS)
+        kafka = KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS))
+        service = Released(store, kafka, "stack-", directory, feeds=FEEDS)
         stack.callback(_end, service)
-        with step("Topics, two workers, settings"):
+        with step(f"Topics, two workers from {source}, settings"):
             _set_up(service)
         with step("Alertmanager"):
             alertmanager = stack.enter_context(Alertmanager())
@@ -169,7 +172,7 @@ def addresses(stack: Stack) -> dict[str, Any]:
     """Where to look."""
     told: dict[str, Any] = {}
     for name, worker in stack.workers.items():
-        told[f"Status page of {name}"] = f"http://127.0.0.1:{worker.port}/   (process {worker.process.pid})"
+        told[f"Status page of {name}"] = f"http://127.0.0.1:{worker.port}/   (process {worker.pid})"
     return {
         **told,
         "Prometheus, alerts": f"{stack.prometheus.url}/alerts",

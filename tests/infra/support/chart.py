@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from stream_peer import __version__
 from tests.infra.support.tools import ROOT, run, said, tool
 
 CHART = "helm/stream-peer"
@@ -24,12 +25,28 @@ _LONGEST_TEXT = 1000
 Manifest = dict[str, Any]
 
 
-def template(
-    values: str, *arguments: str, version: str = "1.34", chart: str = CHART
-) -> subprocess.CompletedProcess[str]:
-    """What ``helm template`` makes of values, given as YAML, or says against them."""
+@cache
+def packed() -> str:
+    """The chart as a release has it."""
+    helm = tool("helm")
+    result = run("make", "--silent", "chart")
+    assert result.returncode == 0, f"{helm}: {said(result)}"
+    return str(ROOT / "build" / f"stream-peer-{__version__}.tgz")
+
+
+def template(values: str, *arguments: str, version: str = "1.34", chart: str = "") -> subprocess.CompletedProcess[str]:
+    """What ``helm template`` makes of values, given as YAML, or says against them: of the packed chart, or another."""
     return run(
-        *(tool("helm"), "template", RELEASE, chart, "--namespace", NAMESPACE, "--kube-version", f"{version}.0"),
+        *(
+            tool("helm"),
+            "template",
+            RELEASE,
+            chart or packed(),
+            "--namespace",
+            NAMESPACE,
+            "--kube-version",
+            f"{version}.0",
+        ),
         *("--values", "-", *arguments),
         stdin=values,
     )

@@ -3,8 +3,8 @@
 The base is made by debootstrap once and kept in the user's cache: the first run takes some minutes, the next ones less
 than one. Images of earlier runs are removed a day later.
 
-``python -m tests.infra.support.image FILE [BASE]`` writes an OCI archive: the image of a release, on another base if
-one is named. The same commit on the same base gives the same digest.
+``python -m tests.infra.support.image FILE [BASE]`` writes an OCI archive, unless it is of this tree already: the image
+of a release, on another base if one is named. The same commit on the same base gives the same digest.
 """
 
 import fcntl
@@ -33,6 +33,8 @@ RELEASE = "bookworm"
 BASE = f"localhost/stream-peer-base:{RELEASE}-plain"
 IMAGE = f"docker.io/library/stream-peer:{__version__}"
 """What `stream-peer:VERSION`, the default of chart and compose file, stands for."""
+ARCHIVE = ROOT / "build" / f"stream-peer-image-{__version__}.tar"
+"""Where `make release` takes the image from, which tests and the stack run."""
 USER = "10001:10001"
 
 # What restricted pods have, and what runc needs here: it may not raise limits.
@@ -129,8 +131,8 @@ class Store:
         self.podman("image", "prune", "--force", "--filter", "until=24h")
         say("built")
 
-    def archive(self, target: Path) -> str:
-        """Write the image as an OCI archive, to the byte the same for the same image; its digest."""
+    def archive(self, target: Path) -> None:
+        """Write the image as an OCI archive, to the byte the same for the same image."""
         health = json.loads(self.buildah("inspect", "--type", "image", IMAGE))["Docker"]["config"]["Healthcheck"]
         with tempfile.TemporaryDirectory(prefix="stream-peer-image-") as directory:
             layout = Path(directory)
@@ -138,7 +140,6 @@ class Store:
             digest = _finish(layout, health)
             _pack(layout, target)
         say(f"{target.name}: {digest}")
-        return digest
 
     def load(self, archive: Path) -> None:
         """Take the image from an archive, as its users do, in place of the one that was built."""
@@ -164,6 +165,21 @@ class Store:
     def run(self, *command: str, **more: Any) -> Ended:
         """Run a container to its end; ``more`` as in ``container``."""
         return self.podman("run", "--rm", *_options(**more), IMAGE, *command)
+
+    def attached(self, name: str, *command: str, variables: str, **more: Any) -> list[str]:
+        """What runs a container in the foreground, with the variables of its environment that begin so."""
+        return self._tool(
+            "podman",
+            self.driver,
+            "run",
+            "--rm",
+            "--name",
+            name,
+            f"--env={variables}*",
+            *_options(**more),
+            IMAGE,
+            *command,
+        )
 
     @contextmanager
     def container(self, *command: str, **more: Any) -> Iterator["Container"]:
@@ -259,14 +275,30 @@ def export(target: Path) -> Path:
     return target
 
 
-def build_release(store: Store, target: Path, *, base: str = BASE) -> str:
-    """Build this commit's image and write its archive; the digest."""
+def build_release(store: Store, target: Path, *, base: str = BASE) -> None:
+    """Build this commit's image and write its archive, unless that is there."""
     revision = _succeeded(_run(["git", "-C", str(ROOT), "rev-parse", "HEAD"], 60)).strip()
     if base == BASE:
         store.make_base()
-    with tempfile.TemporaryDirectory(prefix="stream-peer-tree-") as tree:
-        store.build(export(Path(tree)), base=base, VERSION=__version__, REVISION=revision)
-    return store.archive(target)
+    with tempfile.TemporaryDirectory(prefix="stream-peer-tree-") as directory:
+        tree = export(Path(directory))
+        made_of, note = f"{revision} {_date()} {base} {_fingerprint(tree)}", target.with_suffix(".made-of")
+        if target.exists() and note.exists() and note.read_text(encoding="utf-8") == made_of:
+            say(f"{target.name} is of this tree")
+            return
+        note.unlink(missing_ok=True)
+        store.build(tree, base=base, VERSION=__version__, REVISION=revision)
+    target.parent.mkdir(exist_ok=True)
+    store.archive(target)
+    note.write_text(made_of, encoding="utf-8")
+
+
+def _fingerprint(tree: Path) -> str:
+    found = hashlib.sha256()
+    for path in sorted(path for path in tree.rglob("*") if path.is_file()):
+        content = path.read_bytes()
+        found.update(f"{path.relative_to(tree)} {path.stat().st_mode} {len(content)}\0".encode() + content)
+    return found.hexdigest()
 
 
 def _date() -> str:

@@ -77,6 +77,11 @@ class Worker:
             self.process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
 
     @property
+    def pid(self) -> int:
+        """Of its process."""
+        return self.process.pid
+
+    @property
     def has_ended(self) -> bool:
         """Whether the process is gone."""
         return self.process.poll() is not None
@@ -211,9 +216,12 @@ class Service:
     def start(self, name: str = "w1", module: str = "stream_peer", **environment: str) -> Worker:
         """Start a worker, or start it again."""
         env = {**self.environment(), **environment}
-        worker = Worker([sys.executable, "-m", module, "worker"], env, self.directory / f"{name}.log")
-        self.workers[name] = worker
-        return worker
+        self.workers[name] = self.worker(env, self.directory / f"{name}.log", module)
+        return self.workers[name]
+
+    def worker(self, environment: dict[str, str], log: Path, module: str) -> Worker:
+        """The process, started."""
+        return Worker([sys.executable, "-m", module, "worker"], environment, log)
 
     def set_up(self, name: str = "w1", **environment: str) -> Self:
         """Make the topics, start a worker, apply the feed settings and wait until every partition has them."""
