@@ -100,6 +100,7 @@ def nowhere(patience: str, directory: Path) -> dict[str, Any]:
     environment = {
         "STREAM_PEER_BOOTSTRAP": NOWHERE,
         "STREAM_PEER_BROKER_PATIENCE": patience,
+        "STREAM_PEER_HTTP__PORT": str(free_ports(1)[0]),
         "STREAM_PEER_SIGNING_KEY_FILE": "/run/signing-key",
     }
     return {"environment": environment, "mounts": {directory / "signing-key": "/run/signing-key"}}
