@@ -65,10 +65,10 @@ def test_tables_have_the_weights_and_forecasts_that_a_worker_publishes(
                 found = {row["feed"]: row["revision"] for row in database.rows(revisions)}
                 return found.keys() & {FEED, GONE} == {*feeds} and found[FEED] == newest["revision"]
 
-            wait_until(lambda: are_there(FEED, GONE), 60.0, said)
+            wait_until(lambda: are_there(FEED, GONE), 120.0, said)
             served.run("delete", GONE, "--yes")
             served.settle()
-            wait_until(lambda: are_there(FEED), 60.0, said)
+            wait_until(lambda: are_there(FEED), 120.0, said)
 
         assert newest["questions"] == 3
         assert rows(database, EXPERTS, FEED) == of_experts(newest)
