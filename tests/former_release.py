@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 import msgspec
 
-from stream_peer.events.feed_log import FeedImported, Source, encode_feed_log
+from stream_peer.events.feed_log import FeedImported, Round, Source, encode_feed_log
 from stream_peer.feeds.feed import decode_feed
 from stream_peer.feeds.former_imports import (
     SCHEMA,
@@ -18,14 +18,16 @@ from stream_peer.feeds.former_imports import (
     WaitingLine,
 )
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.round_parts import stored_rounds
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.store import decode_head, stored_feeds, stored_ledgers
+from stream_peer.log.pieces import join_chunks
 from stream_peer.log.stage import LogRecord
 from stream_peer.log.transfers import parts_of
 from tests.feed_histories import HOUR, START
 
 LATER = START + HOUR
+
+decode_round = msgspec.msgpack.Decoder(Round).decode
 
 
 def former_lines(
@@ -53,7 +55,8 @@ def former_lines(
         path_state=path_state,
     )
     ledger = [_ledger_line(name, found) for name, found in sorted(stored_ledgers(rows).get(feed, {}).items())]
-    return [header, line, *ledger, *(WaitingLine(round=event) for event in stored_rounds(rows) if event.feed == feed)]
+    parts = (decode_round(data) for _, (data, _) in sorted(join_chunks(b"p", rows).items()))
+    return [header, line, *ledger, *(WaitingLine(round=event) for event in parts if event.feed == feed)]
 
 
 def _ledger_line(question_id: str, found: Entry | int) -> Line:

@@ -80,11 +80,6 @@ class Assembly:
             self._stored[place] = pieces
 
 
-def stored_rounds(entries: Mapping[bytes, bytes]) -> list[Round]:
-    """What of rounds is stored of which parts are missing."""
-    return [_decode(data) for _, (data, _) in sorted(join_chunks(b"p", entries).items())]
-
-
 def _extended(before: Round | None, event: Round) -> Round:
     """The parts so far with one more."""
     if before is None or (before.boundary, before.part + 1) != (event.boundary, event.part):
