@@ -181,6 +181,7 @@ FOUND_BY = {
 
 
 SECOND = {
+    "recovery reads beyond its token",
     "tokens are ignored",
     "what comes late to the changelog is not noticed",
     "rows hold one version",

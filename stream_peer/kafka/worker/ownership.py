@@ -7,7 +7,7 @@ from typing import NamedTuple
 import structlog
 from structlog.contextvars import bound_contextvars
 
-from stream_peer.errors import RecreatedTopicError, StateError
+from stream_peer.errors import StateError
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import (
     Assigned,
@@ -272,7 +272,7 @@ class Ownership:
         RecreatedTopicError
             If a topic was recreated, and the choice is to stop then.
         LeaseEndedError
-            If it only seems so, as others own the partitions by now: they have committed what recovery did not read.
+            If others own the partitions by now: what they have written makes topics seem recreated.
         StateError
             If a log became shorter meanwhile, or another worker's fencing token is later than ours.
         """
@@ -280,11 +280,8 @@ class Ownership:
         inputs = sorted(tp for tp in source.assignment() if tp.topic in self.stages)
         bounds = await source.bounds(inputs) if inputs else {}
         logs = {tp: self.stages[tp.topic].input_log(ids.get(tp.topic, ""), found) for tp, found in bounds.items()}
-        try:
-            owned = self.take_over(source.assignment(), logs, source)
-        except RecreatedTopicError:
-            await self._producer.hold()
-            raise
+        await self._producer.hold()  # so no other worker has written since recovery began to read
+        owned = self.take_over(source.assignment(), logs, source)
         for tp, partition in owned.items():
             if tp in logs and partition.want > logs[tp].end:
                 raise _shorter(tp, partition.want, logs[tp].end)
