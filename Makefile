@@ -15,9 +15,10 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 # Tests on Kafka mostly wait: they come first, on more processes than there are cores. The files' order is testpaths'.
-PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults"
+SLOWEST = --durations=25 --durations-min=5
+PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults" $(SLOWEST)
 FAULT_ARGS ?= --numprocesses=2 --dist=load
-INFRA_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder
+INFRA_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(SLOWEST)
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.
