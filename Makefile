@@ -18,7 +18,7 @@ PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 SLOWEST = --durations=25 --durations-min=5
 PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults" $(SLOWEST)
 FAULT_ARGS ?= --numprocesses=2 --dist=load
-INFRA_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder $(SLOWEST)
+INFRA_ARGS ?= --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(SLOWEST)
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.
