@@ -122,6 +122,7 @@ class Recent:
         self._noted: dict[int, _Noted | None] = {}
         self._waiting = 0
         self._last = ordinals - 1
+        self._n_experts = 0  # columns from there on are all zeros, of which nothing needs to be computed
 
     def note(self, entry: Entry, part: Contribution) -> None:
         """A question of the ledger is new, or has changed; ``part``: what it adds to the sums."""
@@ -169,10 +170,13 @@ class Recent:
         known = {slot: one for slot, one in noted.items() if one is not None and one[1] is not NOTHING}
         rounds = [entry.facts() for entry, _ in known.values()]
         if known:
-            self._reserve(1 + max(int(np.maximum.reduce(of_question[-1].experts)) for of_question in rounds))
+            highest = max(int(np.maximum.reduce(facts.experts)) for of_question in rounds for facts in of_question)
+            self._n_experts = max(self._n_experts, 1 + highest)
+            self._reserve(self._n_experts)
+        n = self._n_experts
         slots, filled = np.array(list(noted)), np.array(list(known), np.int64)
         former = slots[self._ordinals[slots] >= 0]
-        before = self._marks[0, former]
+        before = self._marks[0, former, :n]
         self._add_up(former, np.subtract)
         self._ordinals[former], self._scatter[former] = _NOBODY, 0.0
         self._marks[:, former] = 0
@@ -181,7 +185,7 @@ class Recent:
             self._fill(known, rounds)
         self._add_up(filled, np.add)
         if self._pairs is not None:
-            self._pairs += change_of_tallies(before, self._marks[0, filled])
+            self._pairs[:, :n, :, :n] += change_of_tallies(before, self._marks[0, filled, :n])
         for one in noted.values():
             if one is not None:
                 one[0].let_go()
@@ -216,10 +220,11 @@ class Recent:
         """Put rows into the sums of how near experts were to the crowd, or take them out."""
         if not len(slots):
             return
-        answers = self._marks[1, slots]
-        apart, near, repeated = self._distances[:, slots]
-        sums = unchecked(crowd_sums)(near, apart, self._scatter[slots], answers != 0, repeated)
-        operation(self._crowd, sums, out=self._crowd)
+        n = self._n_experts
+        apart, near, repeated = self._distances[:, slots, :n]
+        present = self._marks[1, slots, :n] != 0
+        sums = unchecked(crowd_sums)(near, apart, self._scatter[slots], present, repeated)
+        operation(self._crowd[:, :n], sums, out=self._crowd[:, :n])
 
     def _reserve(self, n_experts: int) -> None:
         room = self._marks.shape[2]

@@ -176,6 +176,18 @@ def test_a_question_is_in_it_until_so_many_others_have_come() -> None:
     assert same(window, recent.read(3))
 
 
+def test_who_stood_only_in_an_earlier_round_has_a_column_of_its_own() -> None:
+    recent, question = Recent(), entry(0, [0.9, 0.2, 0.3])
+    question.put(facts_of([0.9, 0.2, 0.3, 0.4], boundary=2, experts=[0, 1, 2, 20]))
+    question.put(facts_of([0.9, 0.2, 0.3], boundary=3))
+    note(recent, question)
+    note(recent, entry(1, [0.9, 0.2, 0.3]))
+
+    assert np.flatnonzero(recent.read(21).crowd.late).tolist() == [20]
+    recent.leave(question)
+    assert not recent.read(21).crowd.late.any()
+
+
 def test_a_question_that_left_the_ledger_or_was_annulled_is_out() -> None:
     recent, entries = Recent(), [entry(ordinal, [0.9, 0.2, 0.3]) for ordinal in range(4)]
     for of_question in entries[:3]:
