@@ -15,10 +15,9 @@ PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip --disable-pip-version-check
 # Tests on Kafka mostly wait: they come first, on more processes than there are cores. The files' order is testpaths'.
-SLOWEST = --durations=25 --durations-min=5
-PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults" $(SLOWEST)
+PYTEST_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder -m "not faults"
 FAULT_ARGS ?= --numprocesses=2 --dist=load
-INFRA_ARGS ?= --numprocesses=3 --dist=loadfile --no-loadscope-reorder $(SLOWEST)
+INFRA_ARGS ?= --numprocesses=4 --dist=loadfile --no-loadscope-reorder
 DEMO_ARGS ?=
 
 # The data sets that some tests and benchmarks read; without them those are skipped.

@@ -10,15 +10,13 @@ from stream_peer_client import StreamPeerClientError, WeightsReader  # pip insta
 
 def main(bootstrap, feed, *given):
     """Read the weights, then print the mixed forecast, plain and stretched."""
+    forecasts = {expert: float(probability) for expert, _, probability in (text.rpartition("=") for text in given)}
     try:
-        forecasts = {expert: float(probability) for expert, _, probability in (text.rpartition("=") for text in given)}
         with WeightsReader.from_environment(bootstrap, feeds=[feed]) as reader:
             weights = reader.weights(feed)
             mixed = weights.mix(forecasts)
     except StreamPeerClientError as error:
         sys.exit(str(error))
-    except ValueError:
-        sys.exit(__doc__)
     status = f"status {weights.status}, revision {weights.revision}"
     print(f"mixed {mixed.mix:.4f}, stretched {mixed.stretched:.4f} ({status})")
 

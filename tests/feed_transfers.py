@@ -58,7 +58,7 @@ def published(outputs: Iterable[Output]) -> dict[tuple[str, bytes | None, int], 
     """Bytes by topic, key and revision."""
     found: dict[tuple[str, bytes | None, int], bytes] = {}
     for output in outputs:
-        if output.topic in (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION) and output.value is not None:
+        if output.topic in topics.OF_FEEDS and output.value is not None:
             place = output.topic, output.key, int(msgspec.json.decode(output.value)["revision"])
             assert found.setdefault(place, output.value) == output.value
     return found

@@ -59,10 +59,16 @@ def _weights(record: Record) -> Record:
     return {**_only(_WEIGHTS, record), "experts": [_only(names, expert) for expert in record["experts"]]}
 
 
+def _grouped(record: Record) -> Record:
+    parts = {kind: {part["name"]: part["outcome"] for part in record.get(kind, ())} for kind in ("options", "cdf")}
+    return {**_only(("feed", "group", "boundary", "final"), record), **parts}
+
+
 _ORDER_FREE: Mapping[str, Callable[[Record], Record]] = {
     topics.REFERENCE_ANSWERS: _fields(*_REFERENCE),
     topics.PEER_LOSSES: _scored,
     topics.MIXED_FORECASTS: _fields(*_MIXED),
+    topics.MIXED_GROUPS: _grouped,
     topics.ERROR_RATES: _fields(*_RATES),
     topics.WEIGHTS: _weights,
 }

@@ -210,7 +210,7 @@ class WeightsReader:
         found = self._shown.get(feed)
         if found is None:
             self._check_read()
-            msg = f"there are no weights of {feed} so far: they come with its first scored question"
+            msg = f"there are no weights of {feed}"
             raise UnknownFeedError(msg)
         if self._absence() > self.stale_after:
             return msgspec.structs.replace(found, stale=True)

@@ -55,6 +55,7 @@ CHANNELS = {
     topics.REFERENCE_ANSWERS: ("The experts' stand-in for the outcome of a question", "question id"),
     topics.PEER_LOSSES: ("How each expert did on a question", "question id"),
     topics.MIXED_FORECASTS: ("The crowd's forecast of a question", "question id"),
+    topics.MIXED_GROUPS: ("The crowd's forecasts of options or thresholds, made coherent", "group id"),
     topics.DEAD_LETTERS: ("What could not be used, untouched, with the reason in headers", "as it came"),
 }
 GROUPS = {topics.FORECAST_EVENTS: "question", topics.CONTROL_EVENTS: "feed", topics.FEED_LOG: "feed"}

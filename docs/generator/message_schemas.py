@@ -27,6 +27,7 @@ OUTPUTS = {
     "reference-answers": outputs.ReferenceAnswer,
     "peer-losses": outputs.PeerLosses,
     "mixed-forecasts": outputs.MixedForecast,
+    "mixed-groups": outputs.MixedGroup,
 }
 MESSAGES = {**INCOMING, **FEED_LOG, **OUTPUTS}
 """Class of each message, by the name of its schema."""

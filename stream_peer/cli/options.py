@@ -117,8 +117,7 @@ def bound_address(loaded: Loaded) -> socket.socket:
     except OSError as error:
         elsewhere = (error.errno or 0) < 0 or error.errno == errno.EADDRNOTAVAIL
         path = "http.host" if elsewhere else "http.port"
-        cure = "" if elsewhere else ": choose another port with --http-port"
-        message = f"cannot listen on {http.host}:{http.port} ({error.strerror}){cure}"
+        message = f"cannot listen on {http.host}:{http.port} ({error.strerror})"
         raise SettingsError([SettingFault(path, loaded.origins[path], message)]) from None
 
 

@@ -91,7 +91,7 @@ def _newest(settings: Settings, feed: str) -> Weights:
     if feed in found:
         return found[feed]
     there = ", ".join(sorted(found)) or "none yet"
-    when = "weights come with a question's first round: round_every after its opening, at its close, or at a quorum"
+    when = "weights come with a question's first round, which is due round_every after its opening or at its close"
     msg = f"no weights of feed {feed!r} so far; feeds that have some: {there} ({when})"
     raise click.BadParameter(msg, param_hint="FEED")
 

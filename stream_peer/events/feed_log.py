@@ -109,6 +109,16 @@ class ProvisionalOutcome(FeedLogRecord, frozen=True, kw_only=True, tag="provisio
     outcome: Verdict
 
 
+class GroupChanged(FeedLogRecord, frozen=True, kw_only=True, tag="group"):
+    """Rounds or outcomes of a group's parts changed: all that this source causes of them stands before this record.
+
+    So the group is published once for all of them. ``options``: how many the group has, with forecasts or without.
+    """
+
+    group_id: str
+    options: Place = 0
+
+
 class QuestionMoved(FeedLogRecord, frozen=True, kw_only=True, tag="moved"):
     """A question leaves the feed and goes ``to`` another one: the ``move``-th time that it moves."""
 
@@ -202,6 +212,7 @@ AnyFeedLogRecord = (
     | RoundWithdrawn
     | OutcomeRevealed
     | ProvisionalOutcome
+    | GroupChanged
     | QuestionMoved
     | QuestionArrived
     | HandedOver

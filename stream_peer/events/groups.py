@@ -66,16 +66,37 @@ def group_id_of(question_id: str) -> str | None:
 
     Examples
     --------
-    >>> group_id_of("chair::=Ada"), group_id_of("cpi::<=2.5"), group_id_of("plain")
-    ('chair', 'cpi', None)
+    >>> group_id_of("chair::=Ada"), group_id_of("cpi::<=2.5"), group_id_of("plain"), group_id_of("cpi::<=low")
+    ('chair', 'cpi', None, None)
     """
     return _split(question_id)[0] or None
+
+
+def name_of(part: str) -> str:
+    """The option or threshold of a part."""
+    return _split(part)[2]
+
+
+def limit_of(part: str) -> Value | None:
+    """The threshold of a part; None of an option."""
+    _, sign, name = _split(part)
+    return value_of(name) if sign == "<=" else None
 
 
 def _split(question_id: str) -> tuple[str, str, str]:
     """Group, sign and name of a part; all empty of a question that is none."""
     found = _PART.fullmatch(question_id) if "::" in question_id else None
-    return (found[1], found[2], found[3]) if found else ("", "", "")
+    if found is None or (found[2] == "<=" and not _is_value(found[3])):
+        return "", "", ""
+    return found[1], found[2], found[3]
+
+
+def _is_value(name: str) -> bool:
+    try:
+        value_of(name)
+    except (ValueError, OverflowError):
+        return False
+    return True
 
 
 def home_of(question_id: str, partitions: int) -> int:
@@ -100,7 +121,7 @@ def outcomes_of(parts: Sequence[str], said: str | Value) -> dict[str, int]:
     """
     found = {part: outcome for part in parts if (outcome := outcome_of(part, said)) is not None}
     if not found or (isinstance(said, str) and 1 not in found.values()):
-        names = [_split(part)[2] for part in parts]
+        names = [name_of(part) for part in parts]
         shown = ", ".join(map(repr, names[:_SHOWN])) + (", …" if len(names) > _SHOWN else "")
         msg = f"{str(said)!r} can be no outcome of this group, whose options or thresholds are {shown}"
         raise ValueError(msg)
@@ -109,8 +130,7 @@ def outcomes_of(parts: Sequence[str], said: str | Value) -> dict[str, int]:
 
 def outcome_of(part: str, said: str | Value) -> int | None:
     """What the outcome of its group, an option or a value, is for one part; None: the part is of another kind."""
-    _, sign, name = _split(part)
+    limit = limit_of(part)
     if isinstance(said, str):
-        return int(name == said) if sign == "=" else None
-    limit = value_of(name) if sign == "<=" else None
+        return int(name_of(part) == said) if limit is None else None
     return int(said.size <= limit.size) if limit is not None and said.kind == limit.kind else None

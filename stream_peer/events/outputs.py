@@ -337,6 +337,35 @@ class MixedForecast(QuestionOutput, frozen=True, kw_only=True):
     shadows: dict[str, ShadowForecasts] | msgspec.UnsetType = msgspec.UNSET
 
 
+class PartForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """One option or threshold of a group, by its name; null where it has no round.
+
+    ``mix`` and ``stretched`` are those of its mixed forecast, made coherent with those of the others.
+    """
+
+    name: str
+    mix: Share | None
+    stretched: Share | None
+    outcome: Outcome | None
+
+
+class MixedGroup(Published, frozen=True, kw_only=True):
+    """Topic ``mixed-groups``, key group: the mixed forecasts of a question with options or thresholds, made coherent.
+
+    Of ``options`` one comes true: their probabilities sum to 1, or leave a rest for those without a round. ``cdf`` has
+    the probability of at most each threshold, numbers before times, ascending: it never falls. What a group has
+    none of is left out, and both of a group of more than 500 parts. ``boundary`` is the latest of its parts; ``final``:
+    that of each is its close.
+    """
+
+    trust: TrustState
+    group: str
+    boundary: Moment | None
+    final: bool
+    options: list[PartForecast] | msgspec.UnsetType = msgspec.UNSET
+    cdf: list[PartForecast] | msgspec.UnsetType = msgspec.UNSET
+
+
 encode_output = msgspec.json.Encoder().encode
 
 

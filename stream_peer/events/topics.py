@@ -8,12 +8,16 @@ ERROR_RATES = "error-rates"
 REFERENCE_ANSWERS = "reference-answers"
 PEER_LOSSES = "peer-losses"
 MIXED_FORECASTS = "mixed-forecasts"
+MIXED_GROUPS = "mixed-groups"
 DEAD_LETTERS = "dead-letters"
 
 INPUTS = (FORECAST_EVENTS, CONTROL_EVENTS)
 KEYED_BY_FEED = (WEIGHTS, ERROR_RATES)
 KEYED_BY_QUESTION = (REFERENCE_ANSWERS, PEER_LOSSES, MIXED_FORECASTS)
-OUTPUTS = (*KEYED_BY_FEED, *KEYED_BY_QUESTION, DEAD_LETTERS)
+KEYED_BY_GROUP = (MIXED_GROUPS,)
+OF_FEEDS = (*KEYED_BY_FEED, *KEYED_BY_QUESTION, *KEYED_BY_GROUP)
+"""What the feed stage publishes."""
+OUTPUTS = (*OF_FEEDS, DEAD_LETTERS)
 ALL = (*INPUTS, FEED_LOG, *OUTPUTS)
 
 EVENTS = ("question", "forecast", "group-forecast", "forecasts", "resolution", "group-resolution")
@@ -22,7 +26,7 @@ NOTICES = ("tick", "signatures-from-here")
 MESSAGES = {
     FORECAST_EVENTS: (*EVENTS, *NOTICES, *CONTROLS),
     CONTROL_EVENTS: CONTROLS,
-    **{topic: (topic,) for topic in (*KEYED_BY_FEED, *KEYED_BY_QUESTION)},
+    **{topic: (topic,) for topic in OF_FEEDS},
 }
 """Names of the schemas of what stands on inputs and outputs; dead letters have the values that were refused."""
 

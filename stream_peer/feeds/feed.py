@@ -66,7 +66,8 @@ class PathState(msgspec.Struct, array_like=True):
     ``peer_prior``, ``peer_stretch``: how much the agreement of experts counts, see ``PeerTrust``.
     ``blocks``: experts who say the same, as the log names them, held together until the feed has taken in
     ``held_until`` questions; ``named_at``: how many it had when it named blocks last; ``is_naming``: that record has
-    not come back from the log yet.
+    not come back from the log yet. ``has_groups``: some of its questions are parts of groups, so they depend on each
+    other.
     """
 
     revision: int = -1
@@ -91,6 +92,7 @@ class PathState(msgspec.Struct, array_like=True):
     held_until: int = 0
     named_at: int = 0
     is_naming: bool = False
+    has_groups: bool = False
 
     @property
     def peer_trust(self) -> PeerTrust:
@@ -279,6 +281,7 @@ class Feed:
         entry = self.ledger.entries.get(question_id)
         if entry is None:
             entry = self.ledger.begin(question_id)
+            self.path_state.has_groups |= bool(self.ledger.groups)
             for buckets in (self.buckets, self.settled, self._audited) if self.settings.memory else ():
                 if buckets is not None:
                     buckets.reach(entry.ordinal)

@@ -188,13 +188,14 @@ class Feeds:
         )
         return read(feed)
 
-    def shown(self, feed: Feed, question_id: str, record: Record) -> None:
-        """What is shown of a question has changed, and nothing that is learnt.
+    def shown(self, feed: Feed, record: Record, question_id: str | None = None) -> None:
+        """What is shown of a question or of a group has changed, and nothing that is learnt.
 
         The feed has another revision, under which its weights may be published: so a replay must publish them, too.
         """
         feed.path_state.revision, feed.path_state.at = feed.path_state.base + record.offset, record.timestamp
-        self.store.touch(feed.name, question_id)
+        if question_id is not None:
+            self.store.touch(feed.name, question_id)
         self.publisher.changed(feed)
 
     def changed(self, feed: Feed, record: Record) -> Reading:

@@ -24,6 +24,7 @@ from stream_peer.events.feed_log import (
     FeedChanged,
     FeedImported,
     FeedLogRecord,
+    GroupChanged,
     HandedOver,
     OutcomeRevealed,
     ProvisionalOutcome,
@@ -35,6 +36,7 @@ from stream_peer.events.feed_log import (
     Verdict,
     read_feed_log,
 )
+from stream_peer.events.groups import group_id_of
 from stream_peer.events.rejections import Reason
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.corrections import corrections
@@ -44,6 +46,7 @@ from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read, scoring_inputs
 from stream_peer.feeds.feeds import Feeds, RebuildPins
 from stream_peer.feeds.former_imports import fresh, take_up
+from stream_peer.feeds.group_outputs import group_outputs, group_tombstones
 from stream_peer.feeds.hand_overs import HandOvers
 from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
@@ -85,7 +88,20 @@ class FeedDeleted(NamedTuple):
 
     def outputs(self) -> list[Output]:
         """Tombstones of everything that was published of the feed."""
-        return [*feed_tombstones(self.feed, self.at), *question_tombstones(self.feed, self.elsewhere, self.at)]
+        of_questions = question_tombstones(self.feed, self.elsewhere, self.at)
+        of_groups = group_tombstones(self.feed, self.elsewhere, self.at)
+        return [*feed_tombstones(self.feed, self.at), *of_questions, *of_groups]
+
+
+class GroupPublished(NamedTuple):
+    """Questions of a group have changed, and the feed publishes all of them."""
+
+    feed: Feed
+    group: str
+
+    def outputs(self) -> list[Output]:
+        """The group's record, as things stand now."""
+        return group_outputs(self.feed, self.group, self.feed.ledger.groups[self.group])
 
 
 class QuestionGone(NamedTuple):
@@ -95,11 +111,14 @@ class QuestionGone(NamedTuple):
     at: Milliseconds
 
     def outputs(self) -> list[Output]:
-        """Tombstones of the question's records."""
-        return [Output(topic, self.question_id.encode(), None, self.at) for topic in topics.KEYED_BY_QUESTION]
+        """Tombstones of the question's records, and of its group's."""
+        keys = [(topic, self.question_id) for topic in topics.KEYED_BY_QUESTION]
+        group = group_id_of(self.question_id)
+        keys += [(topic, group) for topic in topics.KEYED_BY_GROUP if group is not None]
+        return [Output(topic, key.encode(), None, self.at) for topic, key in keys]
 
 
-Change: TypeAlias = QuestionChanged | FeedDeleted | QuestionGone
+Change: TypeAlias = QuestionChanged | GroupPublished | FeedDeleted | QuestionGone
 
 
 class FeedFold:
@@ -162,6 +181,7 @@ class FeedFold:
             RoundWithdrawn: self._on_withdrawn,
             OutcomeRevealed: self._on_outcome,
             ProvisionalOutcome: self._on_provisional,
+            GroupChanged: self._on_group,
             QuestionMoved: self._on_moved,
             QuestionArrived: self._on_arrived,
             HandedOver: self._on_handed_over,
@@ -184,7 +204,9 @@ class FeedFold:
         """
         self.pass_time(record)
         overdue = self.hand_overs.overdue(self._revision(record), self._now)
-        changes = [change for place in overdue if (change := self._taken_over(*place, record))]
+        changes = list[Change]()
+        for change in (self._taken_over(*place, record) for place in overdue):
+            changes += self._with_group(change, record)
         try:
             event = read_feed_log(record.value)
             if not self.seen.add(event.src):
@@ -205,9 +227,18 @@ class FeedFold:
         for feed, questions, blocks in self.feeds.namings:
             self.hand_overs.name_blocks(feed, questions, blocks, self._revision(record), record.timestamp)
         self.feeds.namings.clear()
-        if change is not None and self._is_published(change):
-            changes.append(change)
+        if change is None or self._is_published(change):
+            changes += self._with_group(change, record)
         return changes
+
+    def _with_group(self, change: Change | None, record: Record) -> Iterator[Change]:
+        """A change, and that of the group that waited for it."""
+        if change is not None:
+            yield change
+        if isinstance(change, QuestionChanged):
+            group = self.hand_overs.awaited_group(change.feed.name, change.question_id)
+            if group is not None and (changed := self._group_changed(change.feed, group, record)):
+                yield changed
 
     def _is_published(self, change: Change) -> bool:
         """Whether it is this feed that publishes the question."""
@@ -341,8 +372,23 @@ class FeedFold:
         if feed is None or entry is None or not is_shown or entry.provisional == event.outcome:
             return None
         entry.provisional = event.outcome
-        self.feeds.shown(feed, event.question_id, record)
+        self.feeds.shown(feed, record, event.question_id)
         return QuestionChanged(feed, read(feed), event.question_id, entry, entry.latest()) if entry.rounds else None
+
+    def _on_group(self, event: GroupChanged, record: Record, _effects: Effects) -> Change | None:
+        feed = self.feeds.by_name.get(event.feed)
+        if feed is None:
+            return None
+        for part in feed.ledger.note_options(event.group_id, event.options):
+            self.feeds.store.touch(feed.name, part)
+        return self._group_changed(feed, event.group_id, record)
+
+    def _group_changed(self, feed: Feed, group: str, record: Record) -> Change | None:
+        parts = feed.ledger.groups.get(group, ())
+        if not parts or not self.hand_overs.publishes_all(feed.name, group, parts):
+            return None
+        self.feeds.shown(feed, record)
+        return GroupPublished(feed, group)
 
     def _on_moved(self, event: QuestionMoved, record: Record, _effects: Effects) -> Change | None:
         self.hand_overs.leave(event, self._revision(record), record.timestamp)
@@ -373,7 +419,7 @@ class FeedFold:
         if question_id in feed.ledger.expired:
             return None
         entry = feed.ledger.entries.get(question_id, Entry())
-        self.feeds.shown(feed, question_id, record)
+        self.feeds.shown(feed, record, question_id)
         return QuestionChanged(feed, read(feed), question_id, entry, entry.latest())
 
     def _on_settings(self, event: SettingsChanged, record: Record, _effects: Effects) -> None:

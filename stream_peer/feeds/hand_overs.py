@@ -24,6 +24,7 @@ from stream_peer.events.feed_log import (
     Source,
     encode_feed_log,
 )
+from stream_peer.events.groups import group_id_of
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.feeds.deletions import LONGEST_WAIT
 from stream_peer.log.pieces import cut, join_chunks
@@ -94,9 +95,11 @@ class HandOvers:
         self._waiting: dict[Place, Milliseconds] = {}
         self._earliest: Milliseconds = NEVER  # nothing has waited for longer
         self._kept: dict[tuple[int, int], _Kept] = {}
+        self._groups: set[Place] = set()
         self._last = (-1, 0)
         self._touched: set[Place] = set()
         self._changed: set[tuple[int, int]] = set()
+        self._changed_groups: set[Place] = set()
 
     def publishes(self, feed: str, question_id: str) -> bool:
         """Whether the feed publishes the question; it does unless that has moved."""
@@ -106,6 +109,25 @@ class HandOvers:
     def elsewhere(self, feed: str) -> set[str]:
         """Questions of the feed that it does not publish."""
         return {place[1] for place, holding in self._holdings.items() if place[0] == feed and not holding.publishes}
+
+    def publishes_all(self, feed: str, group: str, parts: Iterable[str]) -> bool:
+        """Whether the feed publishes a group that has changed: only if it publishes all its parts.
+
+        If it waits for some of them, it is noted that the group is to be published then.
+        """
+        blocked = [part for part in parts if not self.publishes(feed, part)]
+        self._note_group((feed, group), waits=bool(blocked) and not any(self.has_left(feed, part) for part in blocked))
+        return not blocked
+
+    def awaited_group(self, feed: str, part: str) -> str | None:
+        """The group of a part, if it has changed while the feed waited for some of its parts."""
+        group = group_id_of(part) if self._groups else None
+        return group if group is not None and (feed, group) in self._groups else None
+
+    def _note_group(self, place: Place, *, waits: bool) -> None:
+        if waits != (place in self._groups):
+            self._groups.symmetric_difference_update((place,))
+            self._changed_groups.add(place)
 
     def has_left(self, feed: str, question_id: str) -> bool:
         """Whether a question has left the feed, and has not come back."""
@@ -124,6 +146,8 @@ class HandOvers:
             if place[0] == feed and not holding.is_gone:
                 holding.is_gone = True
                 self._touched.add(place)
+        for place in [place for place in self._groups if place[0] == feed]:
+            self._note_group(place, waits=False)
 
     def is_gone(self, feed: str, question_id: str) -> bool:
         """Whether a question that moved came to the feed before this was deleted."""
@@ -152,6 +176,7 @@ class HandOvers:
         """A question leaves a feed, which hands it over once it was handed over itself."""
         place, holding = self._holding(event.feed, event.question_id, at)
         holding.left = event.move
+        self._note_group((event.feed, group_id_of(event.question_id) or ""), waits=False)
         holding.leaving[event.move] = event.to, holding.came
         self._hand_on(place, holding, revision, at)
 
@@ -247,17 +272,27 @@ class HandOvers:
         for number in sorted(self._changed):
             kept, name = self._kept.get(number), b"%d/%d" % number
             rows.update({b"o/" + name: None} if kept is None else cut(b"o", name, _encode(kept)))
+        for place in sorted(self._changed_groups):
+            name = "/".join(place).encode()
+            rows.update(cut(b"g", name, b"") if place in self._groups else {b"g/" + name: None})
         self._touched.clear()
         self._changed.clear()
+        self._changed_groups.clear()
         return rows
 
     def load(self, entries: Mapping[bytes, bytes]) -> None:
         """Take up what an earlier owner left."""
         for name, (data, _) in join_chunks(b"h", entries).items():
-            feed, _, question_id = name.decode().partition("/")
-            holding = self._holdings[feed, question_id] = _decode_holding(data)
+            place = _place(name)
+            holding = self._holdings[place] = _decode_holding(data)
             if holding.waits:
-                self._wait((feed, question_id), holding.since)
+                self._wait(place, holding.since)
+        self._groups = {_place(name) for name in join_chunks(b"g", entries)}
         for data, _ in join_chunks(b"o", entries).values():
             kept = _decode_kept(data)
             self._kept[kept.record.src.position] = kept
+
+
+def _place(name: bytes) -> Place:
+    feed, _, question_id = name.decode().partition("/")
+    return feed, question_id

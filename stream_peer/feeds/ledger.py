@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from stream_peer.events.feed_log import Verdict
+from stream_peer.events.groups import group_id_of
 from stream_peer.events.times import NEVER, Milliseconds
 from stream_peer.feeds.facts import Facts, boundary_of, unpack
 from stream_peer.log.clock import Agenda
@@ -27,11 +28,12 @@ class Entry:
     the record which published it, and while there is none that of the last record that published a round or took one
     back. ``touched`` is the record time of its last news, ``ordinal`` its number among the questions of its feed,
     ``provisional`` an outcome that is shown while there is no other, ``pieces`` the number of state records that it was
-    last stored in, ``audit`` the number of the audit that looked at it last.
+    last stored in, ``audit`` the number of the audit that looked at it last, ``options`` of a part how many options its
+    group has.
     """
 
     __slots__ = (
-        *("audit", "evidence", "first_final", "ordinal", "pieces"),
+        *("audit", "evidence", "first_final", "options", "ordinal", "pieces"),
         *("_facts", "_record", "provisional", "revision", "rounds", "touched", "weight"),
     )
     first_final: bytes | None
@@ -60,6 +62,7 @@ class Entry:
         self.ordinal = ordinal
         self.pieces = 0
         self.audit = 0
+        self.options = 0
 
     def rest_on(self, record: bytes) -> None:
         """Hold no facts of its own until ``hold``, but read them in its state record, which is kept anyway."""
@@ -134,6 +137,7 @@ class Entry:
                 place,
                 self.revision,
                 self.provisional,
+                self.options,
             )
         )
 
@@ -143,7 +147,9 @@ class Entry:
         stored = _decode_entry(data)
         rounds, first = stored.rounds, stored.first()
         number, shown = stored.ordinal, stored.provisional
-        return cls(stored.weight, stored.evidence, rounds, stored.touched, number, first, stored.revision, shown)
+        entry = cls(stored.weight, stored.evidence, rounds, stored.touched, number, first, stored.revision, shown)
+        entry.options = stored.options
+        return entry
 
 
 class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -157,6 +163,7 @@ class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     first_final: int | bytes | None
     revision: int
     provisional: Verdict = "open"
+    options: int = 0
 
     def first(self) -> bytes | None:
         """Packed facts of the scored forecast."""
@@ -188,6 +195,8 @@ class Ledger:
     entries : dict of str to Entry
     expired : dict of str to int
         Questions whose entry has gone, and when; at most ``most`` of them, the earliest are dropped first.
+    groups : dict of str to set of str
+        Of each group its parts among both.
     ordinals : int
         How many questions were ever taken in.
     """
@@ -195,6 +204,7 @@ class Ledger:
     def __init__(self, limits: Limits) -> None:
         self.entries: dict[str, Entry] = {}
         self.expired: dict[str, Milliseconds] = {}
+        self.groups: dict[str, set[str]] = {}
         self.ordinals = 0
         self._limits = limits
         self._agenda = Agenda()
@@ -207,7 +217,21 @@ class Ledger:
         """The entry of a question that is new here."""
         entry = self.entries[question_id] = Entry(ordinal=self.ordinals)
         self.ordinals += 1
+        self._note_part(question_id)
         return entry
+
+    def _note_part(self, question_id: str) -> None:
+        group = group_id_of(question_id)
+        if group is not None:
+            self.groups.setdefault(group, set()).add(question_id)
+
+    def note_options(self, group: str, options: int) -> list[str]:
+        """A group has so many options; the parts that have not known it."""
+        found = [(part, self.entries[part]) for part in sorted(self.groups.get(group, ())) if part in self.entries]
+        changed = [(part, entry) for part, entry in found if entry.options != options]
+        for _, entry in changed:
+            entry.options = options
+        return [part for part, _ in changed]
 
     def keep(self, question_id: str, entry: Entry) -> None:
         """An entry has had news: its time in the ledger starts again."""
@@ -234,6 +258,11 @@ class Ledger:
         while len(self.expired) > self._limits.most:
             _, question_id = heappop(self._left)
             del self.expired[question_id]
+            group = group_id_of(question_id)
+            if group is not None:
+                self.groups[group].discard(question_id)
+                if not self.groups[group]:
+                    del self.groups[group]
             yield question_id
 
     def limit(self, limits: Limits) -> None:
@@ -247,6 +276,9 @@ class Ledger:
         self.entries = {name: entry for name, entry in stored.items() if isinstance(entry, Entry)}
         self.expired = {name: when for name, when in stored.items() if not isinstance(when, Entry)}
         self.ordinals = ordinals
+        self.groups = {}
+        for question_id in stored:
+            self._note_part(question_id)
         self._left = [(when, question_id) for question_id, when in self.expired.items()]
         heapify(self._left)
         self._plan_anew()

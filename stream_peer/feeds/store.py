@@ -7,6 +7,7 @@ key         value
 ``e/F/Q``   the ledger's entry of a question; of one that has left it, only when
 ``p/F/Q``   the parts of a round that are there so far
 ``h/F/Q``   of a question that moved, whether the feed publishes it
+``g/F/G``   empty: a group is to be published once all its parts were handed over
 ``o/R/N``   a hand-over that may not be in the feed-log yet
 ==========  ==========================================================================
 

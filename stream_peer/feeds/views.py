@@ -273,8 +273,11 @@ def _count(feed_sums: Sequence[int], column: int) -> float:
 
 
 def _is_certifiable(feed: Feed) -> bool:
-    """Whether its regret is one over all questions, and could be bounded if its error rates were known."""
-    return feed.settings.memory is None and feed.method.certifies
+    """Whether its regret is one over all questions, and could be bounded if its error rates were known.
+
+    That of a feed with groups cannot: the answers to parts of a group depend on each other.
+    """
+    return feed.settings.memory is None and feed.method.certifies and not feed.path_state.has_groups
 
 
 def _certified(feed: Feed, listed: ListedExperts) -> Certified | None:

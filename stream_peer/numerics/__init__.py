@@ -40,6 +40,9 @@ agreement: What does the agreement of experts say about the mix, without outcome
 outer_layer: How much of each mixer, and what is published of the mix?
     outer_weights, safety_net_step, stretch_factor, stretched
 
+coherent: What do mixed forecasts of options say together, or of thresholds?
+    simplex_projection, isotonic_regression
+
 certificate: What can be promised?
     LEAST_INFORMATION, SUREST, noise_boundary, live_bounds, answer_variance, one_sided_boundary,
     confidence_at_all_times, regret_bounds
@@ -53,6 +56,7 @@ from stream_peer.numerics import (
     answers,
     arguments,
     certificate,
+    coherent,
     dependence,
     drift,
     error_rates,
@@ -68,6 +72,7 @@ __all__ = [
     "answers",
     "arguments",
     "certificate",
+    "coherent",
     "dependence",
     "drift",
     "error_rates",

@@ -1,11 +1,13 @@
 """Where records of the question stage go, and which source they name."""
 
+from collections.abc import Callable, Iterable
+
 import msgspec
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
-from stream_peer.events.feed_log import FeedLogRecord, Source, encode_feed_log
-from stream_peer.events.groups import home_of
+from stream_peer.events.feed_log import FeedLogRecord, GroupChanged, Source, encode_feed_log
+from stream_peer.events.groups import group_id_of, home_of, limit_of
 from stream_peer.events.incoming import ExpertControl, FeedControl, FeedImport, SettingsControl, SignaturesFromHere
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.rejections import Reason
@@ -30,6 +32,8 @@ class Routes:
     ----------
     deleted : dict of str to int
         Feeds that were deleted, and when the last time: their records say it (``feeds/deletions.py`` tells why).
+    groups : dict of (str, str) to None
+        Feeds and groups of whose parts a record has caused others.
     """
 
     __slots__ = (
@@ -41,6 +45,7 @@ class Routes:
         "deleted",
         "feed_log_partitions",
         "generation",
+        "groups",
         "partition",
         "partitions",
     )
@@ -56,6 +61,7 @@ class Routes:
         self.deleted: dict[str, Milliseconds] = {}
         self._homes: dict[str, int] = {}
         self._feeds: dict[str, tuple[bytes, int]] = {}
+        self.groups: dict[tuple[str, str], None] = {}
         self._offset = -1
         self._index = 0
 
@@ -111,9 +117,22 @@ class Routes:
             raise RejectedEvent(Reason.RECORD_TOO_LARGE, message=msg)
         return signed
 
+    def changed_groups(self, parts_of: Callable[[str], Iterable[str]], record: Record) -> list[Output]:
+        """A record for each group of whose parts ``record`` has caused others: it comes behind them."""
+        groups, self.groups = self.groups, {}
+        written = []
+        for feed, group in groups:
+            options = sum(limit_of(part) is None for part in parts_of(group))
+            changed = GroupChanged(src=self.next_source(), feed=feed, group_id=group, options=options)
+            written.append(self.to_feed_log(changed, encode_feed_log(changed), record))
+        return written
+
     def to_feed_log(self, feed_record: FeedLogRecord, value: bytes, record: Record) -> Output:
         """An encoded record for the partition of its feed."""
         feed = feed_record.feed
+        group = group_id_of(getattr(feed_record, "question_id", ""))
+        if group is not None:
+            self.groups[feed, group] = None
         place = self._feeds.get(feed)
         if place is None:
             if len(self._feeds) >= _MAX_FEEDS:

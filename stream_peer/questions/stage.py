@@ -215,6 +215,8 @@ class QuestionStage:
         except RejectedEvent as rejection:
             self._unknown.clear()
             self._refuse(bare(record) if rejection.reason == Reason.FORGOTTEN else record, rejection, effects)
+        if self._routes.groups:
+            effects.outputs += self._routes.changed_groups(self._store.parts_of, record)
 
     def steps(self, records: Sequence[Record], effects: Effects) -> int:
         """Fold records, the same as ``step`` for each, up to the first that causes outputs; return how many.

@@ -43,6 +43,7 @@ def lives() -> dict[str, Callable[[], Life]]:
         "second-demo": lambda: _of_file("second-demo", DEMO, {"round_every": "45m", "method_version": 2}),
         "second-short": lambda: _second("second-short", random_lives.short()),
         "second-crowd": lambda: _second("second-crowd", rare_lives.crowd()),
+        "grouped": rare_lives.grouped,
         "raised": lambda: _second("raised", random_lives.random_life("raised", seed=1, questions=240), first=1),
     }
     variants = {f"variant-{name}": _varied(f"variant-{name}", document) for name, document in RECORDED_VARIANTS.items()}

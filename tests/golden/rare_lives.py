@@ -51,6 +51,47 @@ def _of_crowd(dice: Dice, number: int) -> Iterator[Sent]:
         yield event(at + 2 * HOUR, name, "resolution", **plain, outcome=answer, at=iso(at + 2 * HOUR))
 
 
+# --- groups ---
+
+
+def grouped() -> Life:
+    """Options, numbers and dates: some come late, some move; one feed loses an expert, the other one is deleted."""
+    dice = Dice(7)
+    settings = {"defaults": {"method_version": 2, "round_every": "6h", "min_experts": 2}}
+    sent = [settings_event(START, settings, "first")]
+    for number in range(24):
+        sent += _of_group(dice, number)
+    sent.append(control(START + 90 * HOUR, "polls", "expert", expert_id="e1", at=iso(START), forget=True))
+    sent.append(control(START + 100 * HOUR, "rates", "feed", delete=True))
+    sent += [Sent("tick", START + hours * HOUR, None, None) for hours in range(6, 130, 6)]
+    sent.sort(key=lambda record: record.at)
+    return Life("grouped", "worker", {}, sent, 2, 2)
+
+
+def _of_group(dice: Dice, number: int) -> Iterator[Sent]:
+    name, at = f"group-{number}", START + 4 * number * HOUR
+    feed, other = ("polls", "rates") if number % 2 else ("rates", "polls")
+    kind, names, outcome = (
+        ("options", ("Ada", "Bo", "Cy", "Dee"), {"option": "Bo"}),
+        ("cdf", ("1.5", "2", "2.5", "10"), {"value": 2.2}),
+        ("cdf", ("2026-06-01", "2026-09-01", "2027-01-01"), {"value": "2026-07-01"}),
+    )[number % 3]
+    asked = {"options" if kind == "options" else "thresholds": names[:-1]}
+    times = {"opens_at": iso(at), "closes_at": iso(at + 20 * HOUR), "at": iso(at)}
+    yield event(at, name, "question", question_id=name, feed=feed, **times, **asked)
+    for place in range(5):
+        when = at + (1 + 3 * place) * HOUR
+        said = sorted(round(dice.between(0.01, 0.99), 3) for _ in names)
+        forecasts = dict(zip(names if place > 2 else names[:-1], said, strict=False))
+        yield event(when, name, "forecast", question_id=name, expert_id=f"e{place}", at=iso(when), **{kind: forecasts})
+    if number % 5 == 1:
+        when = at + 15 * HOUR
+        yield event(when, name, "question", question_id=name, feed=other, at=iso(when))
+    if dice.hits(0.8):
+        when = at + 24 * HOUR
+        yield event(when, name, "resolution", question_id=name, at=iso(when), **outcome)
+
+
 # --- what is too large for one record ---
 
 

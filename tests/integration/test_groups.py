@@ -1,13 +1,16 @@
 """Questions with options and thresholds, sent as groups, on real Kafka: as if each part had been sent alone."""
 
+import json
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from stream_peer.events import topics
-from tests.integration.support.events import Event, at, forecast, question, resolution
+from tests.integration.support.events import Event, at, forecast, milliseconds, question, resolution
 from tests.integration.support.lives import DAY, Published, finish, kill, probability
 from tests.integration.support.service import Service
+from tests.integration.support.waiting import wait_until
 
 pytestmark = pytest.mark.real_kafka
 
@@ -58,3 +61,21 @@ def test_groups_are_published_and_resolved_as_their_parts(lived: Service, start:
     assert {key: record["outcome"] for key, record in mixed.items()} == {f"{feed}-{one}": y for one, y in told.items()}
     assert published.order_free(feed) == published.order_free(other)
     assert not published.contradictions(feed)
+    groups = lived.last(topics.MIXED_GROUPS, feed)
+    options, cdf = groups[f"{feed}-chair"]["options"], groups[f"{feed}-cpi"]["cdf"]
+    for field in ("mix", "stretched"):
+        assert sum(option[field] for option in options) == pytest.approx(1.0, abs=1e-9)
+        assert cdf[0][field] <= cdf[1][field]
+    assert [option["outcome"] for option in options] == [0, 1, 0]
+    assert lived.weights(feed)["certificate"] is None
+
+    kill(lived)
+    lived.send([{"type": "question", "question_id": f"{feed}-chair", "feed": f"{feed}new", "at": at(late + 1)}])
+    lived.tick(milliseconds(late + 2 * DAY))
+
+    def newest() -> dict[str, Any]:
+        values = [one.value for one in lived.read(topics.MIXED_GROUPS) if one.key == f"{feed}-chair".encode()]
+        return dict(json.loads(values[-1] or b"{}"))
+
+    wait_until(lambda: newest()["feed"] == f"{feed}new", 60, lambda: f"the last record is {newest()}")
+    assert [option["outcome"] for option in newest()["options"]] == [0, 1, 0]

@@ -217,6 +217,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "order_kept_beyond": _OF_QUESTIONS,
     "flipped_error_rate": {"error_rate": np.array([0.1, 0.4])},
     "interval_ends": {"rate": FREE},
+    "isotonic_regression": {"values": FORECASTS, "weights": ABSOLUTE},
     "measured_change": {"earlier_wrong": 5.0, "earlier": 20.0, "weights": ABSOLUTE},
     "mixers_side_by_side": {
         "mixers": SideBySide.of([(0.35, 24.0)], [24.0]),
@@ -238,6 +239,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "safety_net_step": {"net_difference": 0.3, "net_square": 0.01},
     "scan_for_changes": {"values": _SCAN, "weights": _ONES, "earlier": _EARLIER},
     "scan_of_sums": {"sums": np.stack((_ONES, _ONES, _SCAN, _SCAN * _SCAN)), "earlier": _EARLIER},
+    "simplex_projection": {"values": FORECASTS, "rest": True},
     "stretch_factor": {"stretch_product": 0.3, "stretch_square": 1.0, "by_peers": 0.2, "shrinkage": 2.5},
     "two_group_deviations": _SHARES,
     "two_group_solution": _SHARES,

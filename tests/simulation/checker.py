@@ -12,6 +12,7 @@ import msgspec
 from stream_peer.errors import StateError
 from stream_peer.events import topics
 from stream_peer.events.feed_log import read_feed_log
+from stream_peer.events.groups import group_id_of
 from stream_peer.feeds.outputs import newest_outputs
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.port import TopicPartition
@@ -191,22 +192,32 @@ class _Said:
 
     def publishes(self, topic: str, key: bytes | None, value: bytes | None) -> bool:
         """Whether the last record of a key is this partition's: a question may have moved to another one."""
-        if topic not in topics.KEYED_BY_QUESTION or value is None:
+        if topic in topics.KEYED_BY_FEED or value is None:
             return True
         said = msgspec.json.decode(value)
-        feed, question = said["feed"], said["question"]
+        feed = said["feed"]
         if feed not in self.stage.feeds.by_name:  # it was deleted, and knew the question no more
             return False
-        return self.stage.hand_overs.publishes(feed, question) and not self._came_and_left(feed, question)
+        questions = self._parts(feed, said["group"]) if topic in topics.KEYED_BY_GROUP else [said["question"]]
+        publishes = self.stage.hand_overs.publishes
+        return all(publishes(feed, one) and not self._came_and_left(feed, one) for one in questions)
+
+    def _parts(self, feed: str, group: str) -> set[str]:
+        """Parts of a group that the feed has or had."""
+        moved = (question for name, question in self.stage.hand_overs._holdings if name == feed)
+        known = self.stage.feeds.by_name[feed].ledger.groups.get(group, ())
+        return {*known, *(question for question in moved if group_id_of(question) == group)}
 
     def shows(self, topic: str, key: bytes | None) -> bool:
         """Whether a feed of this partition has the question of a key, and publishes it."""
         values = self.last.get((topic, key), ())
         return any(value is not None and self.publishes(topic, key, value) for value in values)
 
-    def _is_gone(self, feed: bytes | None, question: bytes | None) -> bool:
+    def _is_gone(self, feed: bytes | None, key: bytes | None) -> bool:
         """Whether a feed was deleted before a question was handed over to it: all it says of it is that it is gone."""
-        return self.stage.hand_overs.is_gone((feed or b"").decode(), (question or b"").decode())
+        held, of, name = self.stage.hand_overs, (feed or b"").decode(), (key or b"").decode()
+        gone = (question for feed_of, question in held._holdings if feed_of == of and held.is_gone(of, question))
+        return any(name in (question, group_id_of(question)) for question in gone)
 
     def _came_and_left(self, name: str, question: str) -> bool:
         """Whether a question may have left a small ledger before it was handed over: nothing more is said of it."""
@@ -281,7 +292,7 @@ def _published(deployment: Deployment) -> list[Output]:
     """All outputs, a partition after the other: what is keyed alike is in its order."""
     found = []
     for tp, log in deployment.broker.logs.items():
-        if tp.topic in (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION):
+        if tp.topic in topics.OF_FEEDS:
             found += [Output(tp.topic, record.key, record.value, record.timestamp) for record in log.archive]
     return found
 

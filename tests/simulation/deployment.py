@@ -52,7 +52,7 @@ class Deployment:
         self.plan = plan
         self.random = random.Random(plan.seed)
         self.loop = SimulatedLoop(self.random)  # type: ignore[abstract]  # it needs but a part of a loop
-        partitions = dict.fromkeys((*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION, topics.DEAD_LETTERS), 2)
+        partitions = dict.fromkeys(topics.OUTPUTS, 2)
         partitions |= {topics.FORECAST_EVENTS: plan.partitions, CHANGELOGS[topics.FORECAST_EVENTS]: plan.partitions}
         partitions |= {topics.FEED_LOG: plan.feed_log_partitions, CHANGELOGS[topics.FEED_LOG]: plan.feed_log_partitions}
         partitions |= {topics.CONTROL_EVENTS: 1}

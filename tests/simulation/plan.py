@@ -143,6 +143,7 @@ def _inputs(plan: Plan, questions: int, dice: random.Random) -> Iterator[Sent]:
     for number in range(questions):
         opens = dice.uniform(1, plan.seconds * 0.6)
         yield from _of_question(f"q{number}", dice.choice(FEEDS), opens, dice)
+    yield from _of_groups(plan)
     defaults = {**SETTINGS, "ledger_max": SMALL} if dice.random() < 0.1 else SETTINGS
     yield _settings(0.5, {"defaults": defaults})
     for _ in range(dice.randint(0, 3)):
@@ -181,6 +182,38 @@ def _of_question(question: str, feed: str, opens: float, dice: random.Random) ->
         if dice.random() < 0.2:
             outcome = dice.choice(("yes", "no", None, "open"))
             yield sent(at + dice.uniform(1, 10), "resolution", outcome=outcome, at=iso(at))
+
+
+def _of_groups(plan: Plan) -> Iterator[Sent]:
+    """Groups of every seventh seed, by dice of their own: all else is as it would be without them."""
+    dice = random.Random(f"groups of {plan.seed}")
+    for number in range(dice.randint(1, 4) if plan.seed % 7 == 6 else 0):
+        yield from _of_group(f"g{number}", dice.uniform(1, plan.seconds * 0.6), dice)
+
+
+def _of_group(group: str, opens: float, dice: random.Random) -> Iterator[Sent]:
+    """A question with options or thresholds, some of which come late; it moves, and its outcome may be another one."""
+    closes, names = opens + dice.uniform(5, 30), ("1", "2", "3", "4")
+    kind, asked = dice.choice((("options", "options"), ("cdf", "thresholds")))
+
+    def sent(moment: float, what: str, /, **fields: Any) -> Sent:
+        key = dice.choice((group, group, "elsewhere"))
+        return Sent(
+            moment, topics.FORECAST_EVENTS, key, {"type": what, "question_id": group, "at": iso(moment), **fields}
+        )
+
+    times = {"opens_at": iso(opens), "closes_at": iso(closes)}
+    yield sent(opens, "question", feed=dice.choice(FEEDS), **times, **{asked: names[:3]})
+    for expert in EXPERTS:
+        for _ in range(dice.randint(0, 3)):
+            said = sorted(round(dice.random(), 2) for _ in range(dice.randint(1, 4)))
+            at = dice.uniform(opens, closes)
+            yield sent(at, "forecast", expert_id=expert, **{kind: dict(zip(names, said, strict=False))})
+    for _ in range(dice.randint(0, 2)):
+        yield sent(dice.uniform(opens, closes + 20), "question", feed=dice.choice(FEEDS))
+    for at in (closes + dice.uniform(0.5, 20) for _ in range(dice.randint(0, 2))):
+        outcome = {"option": dice.choice(names[:3])} if kind == "options" else {"value": dice.randint(0, 5)}
+        yield sent(at, "resolution", **outcome)
 
 
 def _control(at: float, kind: str, /, **fields: Any) -> Sent:

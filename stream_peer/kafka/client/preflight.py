@@ -76,9 +76,7 @@ def preflight(settings: Settings, *, waiting: Callable[[str], None] | None = Non
             tell(fault)
             tell = None
         time.sleep(_PAUSE_SECONDS)
-    msg = (
-        f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}. Is bootstrap right?"
-    )
+    msg = f"No broker answered at {settings.bootstrap} within {settings.broker_patience:g}s: {fault}."
     raise BrokerUnavailableError(msg)
 
 

@@ -116,6 +116,7 @@ def wanted_topics(settings: Settings) -> tuple[WantedTopic, ...]:
         WantedTopic(feed_log, by_feed, setting("feed_log"), {**durable, "retention.bytes": Policy(str(FOREVER))}),
         *(WantedTopic(settings.topic(t), by_feed, follows(feed_log), compacted) for t in topics.KEYED_BY_FEED),
         *(WantedTopic(settings.topic(t), by_question, follows(forecasts), kept) for t in topics.KEYED_BY_QUESTION),
+        *(WantedTopic(settings.topic(t), by_question, follows(forecasts), kept) for t in topics.KEYED_BY_GROUP),
         WantedTopic(settings.topic(topics.DEAD_LETTERS), counts.dead_letters, setting("dead_letters"), kept),
         WantedTopic(settings.changelog("question"), by_question, follows(forecasts), state),
         WantedTopic(settings.changelog("feed"), by_feed, follows(feed_log), state),

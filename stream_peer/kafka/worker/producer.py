@@ -11,7 +11,7 @@ from typing import Self
 from stream_peer.events.cloudevents import cloudevent_headers
 from stream_peer.events.partitioning import partition_of
 from stream_peer.events.times import Milliseconds
-from stream_peer.events.topics import FORECAST_EVENTS, KEYED_BY_FEED, KEYED_BY_QUESTION
+from stream_peer.events.topics import FORECAST_EVENTS, OF_FEEDS
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.lease import Lease
@@ -75,7 +75,7 @@ class BatchProducer:
         cloudevents: bool = False,
     ) -> None:
         self._clock = clock
-        self._described = {*KEYED_BY_FEED, *KEYED_BY_QUESTION} if cloudevents else set()
+        self._described = {*OF_FEEDS} if cloudevents else set()
         self._writer = writer
         self._topic = topic
         self._heartbeats = heartbeats

@@ -182,8 +182,7 @@ def _state_of_worker(view: StatusView) -> str:
 def _no_feed(topic: str) -> str:
     return (
         '<section class="card"><h2>Feeds</h2><p class="empty">No feed yet: send an event to '
-        f"<code>{escape(topic)}</code>. A feed appears here with its first scored question: "
-        "<code>round_every</code> after the question opened, at its close, or at a <code>quorum</code>.</p></section>"
+        f"<code>{escape(topic)}</code>. A feed appears here with its first scored question.</p></section>"
     )
 
 

@@ -87,11 +87,6 @@ class Columns:
         """Whether the file has a column for each of these roles."""
         return all(self._column[role] for role in roles)
 
-    @property
-    def unused(self) -> frozenset[str]:
-        """The columns that have no role."""
-        return self.there.difference(self._column.values())
-
     def missing(self, *roles: str) -> UnreadableFileError:
         """The error of a file that lacks a column of some of these roles."""
         lacking = [role for role in roles if not self._column[role]]

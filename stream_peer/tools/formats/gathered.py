@@ -87,7 +87,6 @@ class Gathered:
         self.first_refused: dict[str, RefusedRow] = {}
         self.reasons: Counter[str] = Counter()
         self.experts: set[str] = set()
-        self.unused_columns: set[str] = set()
         self._names = names or {}
         self._refused = refused
         self._questions: dict[str, _Question] = {}

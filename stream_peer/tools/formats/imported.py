@@ -123,9 +123,6 @@ def import_summary(made: Gathered) -> str:
         for reason, number in made.reasons.most_common():
             first = made.first_refused[reason]
             lines.append(f"  {number:,} {reason}, the first {first.place}: {first.message}")
-    if made.unused_columns:
-        hint = "" if counts["outcomes"] else " (is one the outcome? then say --column outcome=…)"
-        lines.append(f"columns not used: {', '.join(sorted(made.unused_columns))}{hint}")
     if counts["experts"] == 1:
         lines.append("One expert alone cannot be compared: add forecasts of others on the same questions (--names)")
     if made.repeated:

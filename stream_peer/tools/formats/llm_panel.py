@@ -41,7 +41,6 @@ def read_llm_panel(sources: ImportSources, gathered: Gathered, options: FormatOp
             there = frozenset(row.fields)
             if there not in known:
                 known[there] = Columns(ROLES, options.columns, there, name)
-                gathered.unused_columns |= known[there].unused
             columns = known[there]
             question = identity(columns.get(row, "question"), "question")
             panel = columns.get(row, "forecasts")

@@ -5,11 +5,11 @@ role              columns that are looked for
 ================  ====================================================================================================
 ``question``      ``question``, ``question_id``, ``market``, ``market_id``, ``task``, ``item``
 ``expert``        ``expert``, ``expert_id``, ``forecaster``, ``user``, ``user_id``, ``model``, ``model_id``
-``probability``   ``probability``, ``forecast``, ``prediction``, ``prob``, ``p``, ``probability_yes``, ``chance``
+``probability``   ``probability``, ``forecast``, ``prediction``, ``prob``, ``p``, ``probability_yes``
 ``time``          ``time``, ``at``, ``timestamp``, ``date``, ``datetime``, ``created_at``, ``forecast_date``
-``outcome``       ``outcome``, ``resolution``, ``resolved_to``, ``result``, ``truth``; optional: yes, no, 0, 1, annulled
+``outcome``       ``outcome``, ``resolution``, ``resolved_to``, ``truth``; optional: yes, no, 0, 1, annulled or nothing
 ``opens``         ``opens``, ``opens_at``, ``open_time``; optional: when the question opens
-``closes``        ``closes``, ``closes_at``, ``close_time``, ``deadline``; optional: when it closes
+``closes``        ``closes``, ``closes_at``, ``close_time``; optional: when it closes
 ``resolved``      ``resolved``, ``resolved_at``, ``resolution_time``; optional: when its outcome was known
 ================  ====================================================================================================
 
@@ -27,11 +27,11 @@ from stream_peer.tools.formats.values import identity, moment_of, moment_or_none
 ROLES = {
     "question": ("question", "question_id", "market", "market_id", "task", "item"),
     "expert": ("expert", "expert_id", "forecaster", "user", "user_id", "model", "model_id"),
-    "probability": ("probability", "forecast", "prediction", "prob", "p", "probability_yes", "chance"),
+    "probability": ("probability", "forecast", "prediction", "prob", "p", "probability_yes"),
     "time": ("time", "at", "timestamp", "date", "datetime", "created_at", "forecast_date"),
-    "outcome": ("outcome", "resolution", "resolved_to", "result", "truth"),
+    "outcome": ("outcome", "resolution", "resolved_to", "truth"),
     "opens": ("opens", "opens_at", "open_time"),
-    "closes": ("closes", "closes_at", "close_time", "deadline"),
+    "closes": ("closes", "closes_at", "close_time"),
     "resolved": ("resolved", "resolved_at", "resolution_time"),
 }
 _FORECASTS = ("question", "expert", "probability", "time")
@@ -46,7 +46,6 @@ def read_table(sources: ImportSources, gathered: Gathered, options: FormatOption
         describes = columns.has("question", "outcome") and not (columns.has("expert") or columns.has("probability"))
         if not describes and not columns.has(*_FORECASTS):
             raise columns.missing(*_FORECASTS)
-        gathered.unused_columns |= columns.unused
 
         def take(row: SourceRow, columns: Columns = columns, *, describes: bool = describes) -> None:
             if not describes:

@@ -20,7 +20,7 @@ from stream_peer.settings.process import Settings
 from stream_peer.tools.replay.history import head_of
 from stream_peer.tools.replay.shadows import Prequential, shadow_scores
 
-_COMPARED = (*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION)
+_COMPARED = topics.OF_FEEDS
 _DIFFERENCES_KEPT = 20
 
 Place = tuple[str, str, int]

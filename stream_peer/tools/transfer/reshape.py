@@ -14,6 +14,7 @@ from stream_peer.events.feed_log import (
     AnyFeedLogRecord,
     ExpertChanged,
     FeedImported,
+    GroupChanged,
     OutcomeRevealed,
     ProvisionalOutcome,
     Round,
@@ -183,6 +184,8 @@ def _record_with(record: AnyFeedLogRecord, names: Pseudonyms) -> AnyFeedLogRecor
     elif isinstance(record, ExpertChanged):
         team = names.team(record.team) if isinstance(record.team, str) else record.team
         return None if record.rename else _replace(record, expert_id=names.expert(record.expert_id), team=team)
+    elif isinstance(record, GroupChanged):
+        return record if names.question(record.group_id) == record.group_id else None  # pseudonyms are in no group
     if isinstance(record, Round | RoundWithdrawn | OutcomeRevealed | ProvisionalOutcome):
         return _replace(record, question_id=names.question(record.question_id))
     return record

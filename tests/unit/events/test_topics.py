@@ -14,8 +14,9 @@ def test_names_are_lower_case_hyphenated_and_distinct() -> None:
     assert len(set(topics.ALL)) == len(topics.ALL)
 
 
-def test_every_output_is_keyed_by_feed_or_question_or_is_a_dead_letter() -> None:
-    assert set(topics.OUTPUTS) == {*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION, topics.DEAD_LETTERS}
+def test_every_output_is_keyed_by_feed_question_or_group_or_is_a_dead_letter() -> None:
+    keyed = {*topics.KEYED_BY_FEED, *topics.KEYED_BY_QUESTION, *topics.KEYED_BY_GROUP}
+    assert set(topics.OUTPUTS) == {*keyed, topics.DEAD_LETTERS}
 
 
 KEYS = [b"", b"a", b"ab", b"abc", b"abcd", b"21", b"foobar", bytes(range(256)), "größe".encode(), b"\xff" * 255]

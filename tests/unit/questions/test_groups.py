@@ -262,3 +262,21 @@ def test_a_forecast_of_a_group_may_have_unknown_fields_and_any_form_of_time() ->
 
     assert partition.stage.plan_of("chair::=Ada") is not None
     assert partition.effects.unknown_fields == {("default", "forecast.note"): 1}
+
+
+def test_a_group_is_named_once_behind_all_that_a_record_causes_of_its_parts() -> None:
+    partition = elected(round_every=None)
+    partition.send(question("lone", feed="econ", opens_at=T0, closes_at=CLOSE), now=CLOSE)
+    partition.send(forecast("ann", 0.5, CLOSE - 1, "lone"), became("Bo", CLOSE))
+    partition.send(question("chair", feed="other", at=CLOSE + GRACE))
+
+    told = [(type(one).__name__, one.feed, getattr(one, "group_id", None)) for one in partition.records]
+
+    groups = [(place, *one[1:]) for place, one in enumerate(told) if one[0] == "GroupChanged"]
+    assert [one[1:] for one in groups] == [("econ", "chair")] * 2 + [("econ", "chair"), ("other", "chair")]
+    assert [told[place - 1][0] for place, *_ in groups] == [
+        "Round",
+        "OutcomeRevealed",
+        "OutcomeRevealed",
+        "GroupChanged",
+    ]

@@ -9,7 +9,7 @@ import msgspec
 
 from stream_peer.events.incoming import decode
 from stream_peer.tools.formats.adapter import FormatOptions
-from stream_peer.tools.formats.imported import ImportPlan, gathered, import_summary
+from stream_peer.tools.formats.imported import ImportPlan, gathered
 
 SAMPLES = Path(__file__).parents[4] / "examples" / "formats"
 
@@ -20,7 +20,6 @@ class Found(NamedTuple):
     events: list[dict[str, Any]]
     counts: dict[str, int]
     reasons: Counter[str]
-    summary: str
 
     def said(self) -> dict[tuple[str, str], list[tuple[str, float | None]]]:
         """Forecasts, with their times, by question and expert."""
@@ -56,8 +55,7 @@ def imported(name: str, *files: Path, names: Path | None = None, **options: Any)
     plan = ImportPlan(name, files, "econ", FormatOptions(**options), names)
     with gathered(plan) as made:
         payloads = [event.payload for event in made.timed()]
-        decoded = [msgspec.json.decode(payload) for payload in payloads]
-        found = Found(decoded, made.counts, made.reasons, import_summary(made))
+        found = Found([msgspec.json.decode(payload) for payload in payloads], made.counts, made.reasons)
     for payload in payloads:
         decode(payload)
     times = [event["at"] for event in found.events]

@@ -65,18 +65,6 @@ def test_an_outcome_counts_as_known_when_it_was_or_at_the_close_or_at_the_last_f
     }
 
 
-def test_columns_that_are_not_used_are_said_so_that_no_outcome_is_lost_unseen(tmp_path: Path) -> None:
-    row = ["q,a,62,2025-03-01,2025-03-05,yes,x"]
-    header = "Market,Forecaster,Chance (%),Created at,Deadline,{},Remark"
-    lost = imported("csv", table(tmp_path / "f.csv", header.format("Truly"), row), unit="percent")
-    found = imported("csv", table(tmp_path / "f.csv", header.format("Result"), row), unit="percent")
-
-    said = "columns not used: remark, truly (is one the outcome? then say --column outcome=…)"
-    assert lost.summary.splitlines()[1] == said
-    assert found.told() == {"q": (1, "2025-03-05T00:00:00Z")}
-    assert found.summary.splitlines()[1] == "columns not used: remark"
-
-
 def test_outcomes_may_stand_in_a_file_of_their_own(tmp_path: Path) -> None:
     forecasts = table(tmp_path / "f.csv", "question,expert,probability,time", ["q,a,0.5,2025-03-01"])
     outcomes = table(tmp_path / "o.csv", "question;outcome;resolved", ["q;no;2025-03-09", "r;yes;2025-03-09"])
