@@ -4,6 +4,7 @@ import pytest
 
 from stream_peer.gateway.server import ROUTES
 from tests.infra.support.chart import all_of, environment, gateway, manifests, of_ci, one, template
+from tests.infra.test_chart_monitoring import MONITORS
 
 ON = "{producersSecret: {name: producers}, gateway: {enabled: true, tokensSecret: {name: tokens}}}"
 
@@ -43,6 +44,27 @@ def test_probes_ask_its_own_paths_and_by_tls_where_it_speaks_it() -> None:
         asked = [gateway(every)[f"{name}Probe"]["httpGet"] for name in ("liveness", "readiness")]
         assert {get["path"] for get in asked} <= {route.path for route in ROUTES}
         assert {get["scheme"] for get in asked} == {scheme}
+
+
+@pytest.mark.parametrize("certificate", ["", "c"])
+@pytest.mark.parametrize(("kind", "value", "endpoints"), MONITORS)
+def test_it_is_scraped_as_workers_are_and_by_tls_where_it_speaks_it(
+    kind: str, value: str, endpoints: str, certificate: str
+) -> None:
+    files = f"tokensSecret: {{name: t}}, certificateSecret: {{name: '{certificate}'}}"
+    scraped = f"metrics: {{{value}: {{enabled: true}}}}, http: {{tokenSecret: {{name: h}}}}"
+    every = manifests(f"{{producersSecret: {{name: p}}, gateway: {{enabled: true, {files}}}, {scraped}}}")
+    pods, service = one("Deployment", every)["spec"]["template"], one("Service", every, "gateway")
+    labels, ports = {
+        "PodMonitor": (pods["metadata"]["labels"], gateway(every)["ports"]),
+        "ServiceMonitor": (service["metadata"]["labels"], service["spec"]["ports"]),
+    }[kind]
+    (own,), (of_workers,) = (one(kind, every, component)["spec"][endpoints] for component in ("gateway", "worker"))
+
+    assert one(kind, every, "gateway")["spec"]["selector"]["matchLabels"].items() <= labels.items()
+    assert own["port"] in [port["name"] for port in ports]
+    assert own.get("scheme") == ("https" if certificate else None)
+    assert {**own, "port": "http"}.items() >= of_workers.items()
 
 
 def test_only_who_is_named_reaches_it() -> None:

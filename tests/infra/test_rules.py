@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import yaml
 
-from stream_peer.serve.metrics.catalogue import described
+from stream_peer.serve.metrics.catalogue import GATEWAY, described
 from tests.infra.support.promql import selectors
 from tests.infra.support.rules import FILES, alerts, recorded, rules
 from tests.infra.support.tools import ROOT, program, run, said
@@ -24,9 +24,9 @@ SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400}
 
 
 def exported() -> dict[str, set[str]]:
-    """Names of the series of a worker, with their labels."""
+    """Names of the series of workers and gateways, with their labels."""
     names: dict[str, set[str]] = {}
-    for metric in described():
+    for metric in (*described(), *GATEWAY):
         for suffix in SUFFIXES.get(metric.kind, ("",)):
             names[metric.full_name + suffix] = {*metric.labels, *(["le"] if suffix == "_bucket" else [])}
     return names
