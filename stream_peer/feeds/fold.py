@@ -52,6 +52,7 @@ from stream_peer.feeds.ledger import Entry
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
 from stream_peer.feeds.outputs import feed_tombstones, question_outputs, question_tombstones
+from stream_peer.feeds.postponed import CONCERN_ONE_FEED, Postponed
 from stream_peer.feeds.reading.reading import Reading
 from stream_peer.feeds.round_parts import Assembly
 from stream_peer.feeds.scored import count_kind, fix_by_outcome, fix_by_round, note_withdrawal
@@ -151,6 +152,8 @@ class FeedFold:
         Questions that moved, and which feed publishes them.
     document : dict or None
         The settings in force, as they were applied.
+    postponed : Postponed
+        Records that wait for the end of a rebuild.
     """
 
     def __init__(
@@ -176,6 +179,7 @@ class FeedFold:
         self.parts = Assembly()
         self.former_imports = Transfers()
         self.hand_overs = HandOvers(partition)
+        self.postponed = Postponed()
         self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {
             Round: self._on_round,
             RoundWithdrawn: self._on_withdrawn,
@@ -203,16 +207,39 @@ class FeedFold:
         What cannot be read goes to dead letters and changes nothing.
         """
         self.pass_time(record)
+        if self.postponed.feeds and self.hand_overs.is_overdue(self._now):
+            self.postponed.put(record, None)
+            return []
         overdue = self.hand_overs.overdue(self._revision(record), self._now)
         changes = list[Change]()
         for change in (self._taken_over(*place, record) for place in overdue):
             changes += self._with_group(change, record)
         try:
             event = read_feed_log(record.value)
-            if not self.seen.add(event.src):
-                effects.counts["duplicate", ""] += 1
-                return changes
-            effects.counts["event", str(event.__struct_config__.tag)] += 1
+        except RejectedEvent as rejection:
+            self._refuse(record, rejection, effects)
+            return changes
+        if self.postponed.feeds and self._concerns_many(event, record):
+            self.postponed.put(record, None)
+            return changes
+        if not self.seen.add(event.src):
+            effects.counts["duplicate", ""] += 1
+            return changes
+        if event.feed in self.postponed.feeds:
+            self.postponed.put(record, event)
+            return changes
+        return changes + self._fold(event, record, effects)
+
+    def _concerns_many(self, event: FeedLogRecord, record: Record) -> bool:
+        """Whether a record may concern more than its feed, or ends it."""
+        is_next = self.feeds.deletions.life_of(event, record.timestamp) is Life.NEXT
+        return is_next or not isinstance(event, CONCERN_ONE_FEED)
+
+    def _fold(self, event: FeedLogRecord, record: Record, effects: Effects) -> list[Change]:
+        """What a record changes whose source is new."""
+        changes: list[Change] = []
+        effects.counts["event", str(event.__struct_config__.tag)] += 1
+        try:
             life = self.feeds.deletions.life_of(event, record.timestamp)
             if life is Life.NEXT and (deleted := self._delete(event, record)):
                 changes.append(deleted)
@@ -221,8 +248,7 @@ class FeedFold:
             else:
                 change = self._handlers[type(event)](event, record, effects)
         except RejectedEvent as rejection:
-            refused = bare(record) if rejection.reason == Reason.FORGOTTEN else record
-            refuse(refused, self._topic, self._partition, rejection, effects)
+            self._refuse(record, rejection, effects)
             return changes
         for feed, questions, blocks in self.feeds.namings:
             self.hand_overs.name_blocks(feed, questions, blocks, self._revision(record), record.timestamp)
@@ -239,6 +265,10 @@ class FeedFold:
             group = self.hand_overs.awaited_group(change.feed.name, change.question_id)
             if group is not None and (changed := self._group_changed(change.feed, group, record)):
                 yield changed
+
+    def _refuse(self, record: Record, rejection: RejectedEvent, effects: Effects) -> None:
+        refused = bare(record) if rejection.reason == Reason.FORGOTTEN else record
+        refuse(refused, self._topic, self._partition, rejection, effects)
 
     def _is_published(self, change: Change) -> bool:
         """Whether it is this feed that publishes the question."""
@@ -488,6 +518,8 @@ class FeedFold:
     def blank(self) -> "Blank[FeedFold]":
         """An empty fold for the rebuild that is due: of all feeds, or of those that need it."""
         pins = {} if self._rebuilds_all else self.feeds.pins()
+        if pins:
+            self.postponed.begin(pins)
         fold = FeedFold(
             topic=self._topic,
             partition=self._partition,
@@ -509,6 +541,7 @@ class FeedFold:
             self.feeds.store.stale.update(stale)
             self._rebuilds_all = False
             return iter(())
+        self.postponed.end()
         pairs = self.feeds.replace(rebuilt.feeds, sorted(self.feeds.due))
         return chain.from_iterable(
             corrections(before, after, self.hand_overs.elsewhere(after.name)) for before, after in pairs

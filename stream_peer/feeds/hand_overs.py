@@ -187,9 +187,13 @@ class HandOvers:
         self._hand_on(place, holding, revision, at)
         return holding.publishes and not was_published
 
+    def is_overdue(self, at: Milliseconds) -> bool:
+        """Whether a question may have waited for too long."""
+        return at >= self._earliest + LONGEST_WAIT
+
     def overdue(self, revision: int, at: Milliseconds) -> Iterator[Place]:
         """Questions that no feed has handed over for too long, which their feeds publish from here on."""
-        if at < self._earliest + LONGEST_WAIT:
+        if not self.is_overdue(at):
             return
         for place, since in sorted(self._waiting.items()):
             if at >= since + LONGEST_WAIT:

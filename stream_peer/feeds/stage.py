@@ -50,17 +50,36 @@ class FeedStage(FeedFold):
 
     def step(self, record: Record, effects: Effects) -> list[Change]:
         """Fold one record, and publish what it changed of questions."""
-        changes = super().step(record, effects)
+        return self._say(super().step(record, effects), effects)
+
+    def _say(self, changes: list[Change], effects: Effects) -> list[Change]:
         for change in changes:
             effects.outputs += change.outputs()
         return changes
 
+    @property
+    def may_step(self) -> bool:
+        """Whether a record may be stepped; while a feed is rebuilt, until one comes for which all others must wait."""
+        return self.postponed.may_follow if self.needs_rebuild else not self.postponed
+
+    def step_postponed(self, effects: Effects) -> bool:
+        """Fold the first record that waited for the end of a rebuild; False: none waits."""
+        if not self.postponed:
+            return False
+        record, event = self.postponed.waiting.popleft()
+        if event is None:
+            self.step(record, effects)
+        else:
+            self._say(self._fold(event, record, effects), effects)
+        return True
+
     # --- publishing ---
 
     def changed_feeds(self) -> Mapping[str, Milliseconds]:
-        """Feeds changed since they were last published, each with its ``publish_every``."""
-        feeds = self.feeds.by_name
-        return {name: feeds[name].settings.publish_every for name in self.feeds.publisher.unpublished()}
+        """Feeds changed since they were last published that need no rebuild, each with its ``publish_every``."""
+        feeds, due = self.feeds.by_name, self.feeds.by_name if self._rebuilds_all else self.feeds.due
+        changed = self.feeds.publisher.unpublished()
+        return {name: feeds[name].settings.publish_every for name in changed if name not in due}
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Add ``weights`` and ``error-rates`` of changed feeds: of all (None), or of those given that have news."""

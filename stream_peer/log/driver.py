@@ -223,11 +223,16 @@ class Driver:
 
     @property
     def needs_rebuild(self) -> bool:
-        """Whether nothing may be folded, published or made durable before a rebuild."""
+        """Whether nothing may be made durable before a rebuild."""
         return self.publishing is not None and self.publishing.needs_rebuild
 
+    @property
+    def may_step(self) -> bool:
+        """Whether a record may be folded; while a feed is rebuilt, those of others may."""
+        return self.publishing is None or self.publishing.may_step
+
     def take(self, records: Sequence[Record], effects: Effects, until: float) -> int:
-        """Fold records until a moment, and none after one that needs a rebuild; return how many."""
+        """Fold records until a moment, and none after one that calls for a rebuild; return how many."""
         start = 0
         while start < len(records):
             if self._clock() > until or len(effects.outputs) > _MOST_OUTPUTS:
@@ -237,9 +242,15 @@ class Driver:
             self._bytes += sum([len(record.value or b"") for record in stride[:done]])
             self.applied = stride[done - 1].offset
             start += done
-            if self.needs_rebuild:
+            if not self.may_step:
                 return start
         return start
+
+    def catch_up(self, effects: Effects, until: float) -> None:
+        """After a rebuild: fold what waited for its end, until a moment. `may_step` says whether that was all."""
+        if (stage := self.publishing) is not None and not stage.needs_rebuild:
+            while self._clock() <= until and len(effects.outputs) <= _MOST_OUTPUTS and stage.step_postponed(effects):
+                pass
 
     def _fold(self, records: Sequence[Record], effects: Effects) -> int:
         stage, publishing = self.stage, self.publishing
@@ -247,13 +258,13 @@ class Driver:
             return self._runs.steps(records, effects)
         for number, record in enumerate(records, 1):
             stage.step(record, effects)
-            if publishing is not None and publishing.needs_rebuild:
+            if publishing is not None and not publishing.may_step:
                 return number
         return len(records)
 
     def publish_due(self, effects: Effects) -> None:
         """Publish changed feeds that were not published within their ``publish_every``."""
-        if self.publishing is None or self.needs_rebuild or not (changed := self.publishing.changed_feeds()):
+        if self.publishing is None or not (changed := self.publishing.changed_feeds()):
             return
         at = self._clock()
         due = [feed for feed, every in changed.items() if at - self._published_at.get(feed, 0.0) >= every / 1000]
@@ -274,10 +285,13 @@ class Driver:
             self.written(1)
 
     def rebuild(self) -> Generator[NeedsLog | Write, Sequence[Record] | None, None]:
-        """Rebuild until the state agrees with its log; write the corrections, and publish every changed feed."""
-        stage = self.publishing
+        """Rebuild until the state agrees with its log; write the corrections, and publish every changed feed.
+
+        Until a `NeedsLog` was answered with no records, `take` goes on with other feeds. What waited is caught up then.
+        """
+        stage, up_to = self.publishing, self.applied
         while stage is not None and stage.needs_rebuild:
-            corrections = yield from rebuild(stage, self.applied)
+            corrections = yield from rebuild(stage, up_to)
             yield Write(corrections)
         self._is_rebuilt = True
         yield from self._publish()

@@ -197,7 +197,7 @@ class Rebuildable(Protocol[F]):
     """A fold that cannot always be corrected in place: then its log is folded from the start, and replaces it."""
 
     def step(self, record: Record, effects: Effects) -> object:
-        """Fold one record. Nothing may be stepped while it needs a rebuild."""
+        """Fold one record. Nothing may be stepped while it needs a rebuild, unless it says so."""
 
     def pass_time(self, record: Record) -> None:
         """Move the clock by a record, and fold nothing of it."""
@@ -217,11 +217,22 @@ class Rebuildable(Protocol[F]):
 class PublishingStage(Rebuildable[F], Protocol[F]):
     """A rebuildable stage with outputs per feed, which are published at the driver's moments."""
 
+    @property
+    def may_step(self) -> bool:
+        """Whether a record may be stepped: not where one called for a rebuild, before `blank` was called.
+
+        From then on records of other feeds are folded, those of the feeds under rebuild wait, and with a record that
+        concerns all of them it is false again. After the rebuild it is true once nothing waits.
+        """
+
+    def step_postponed(self, effects: Effects) -> bool:
+        """Fold the first record that waited for the end of a rebuild; False: none waits. Not during one."""
+
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Add the newest per-feed outputs of ``feeds`` if worth a message, or of every changed feed (None)."""
 
     def changed_feeds(self) -> Mapping[str, Milliseconds]:
-        """Feeds changed since they were last published, each with its ``publish_every``."""
+        """Feeds changed since they were last published that need no rebuild, each with its ``publish_every``."""
 
     def hand_overs_due(self) -> list[Output]:
         """Records for its own log that may be written once the durable state covers what was folded so far."""

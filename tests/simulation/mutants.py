@@ -8,6 +8,7 @@ from unittest import mock
 from stream_peer.errors import LeaseEndedError
 from stream_peer.feeds.deletions import Deletions, Life
 from stream_peer.feeds.fold import FeedFold
+from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.inbox import Inbox
 from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
 from stream_peer.kafka.worker.ownership import Ownership
@@ -104,8 +105,8 @@ async def _acknowledged_first(self: OwnedPartition) -> None:
 
 
 def _published_early(self: Driver, effects: Effects) -> None:
-    if self.publishing is not None and (changed := self.publishing.changed_feeds()):
-        self.publishing.publish(effects, list(changed))
+    if isinstance(self.stage, FeedStage) and (changed := self.stage.feeds.publisher.unpublished()):
+        self.stage.publish(effects, changed)
 
 
 def _due_when_rebuilt(self: Driver, *, now: bool, rewrite: bool) -> bool:

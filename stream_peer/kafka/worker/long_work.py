@@ -24,7 +24,9 @@ AUDIT_PAUSE_SECONDS = 0.03
 _AUDIT_SLICE_SECONDS = 0.01
 _GOLDEN_RATIO = 0.6180339887  # its multiples, modulo 1, lie far apart: no two partitions are audited at a time
 
-_REBUILD_SLICE_SECONDS = 0.05  # of folding before the event loop and the other partitions get their turn
+_REBUILD_SLICE_SECONDS = 0.002  # of folding before everything else goes on: a round waits for some of them at most
+_GIVES_WAY = 3  # times as long as it worked, if others are busy: so it takes a quarter of the time at least
+_IDLE_SECONDS = 0.0001  # of a turn of the event loop in which nobody else works
 
 
 class RebuildProgress(NamedTuple):
@@ -39,8 +41,8 @@ Work: TypeAlias = Generator[NeedsLog | Write, Sequence[Record] | None, None]
 
 async def supply(
     work: Work, need: NeedsLog, tp: TopicPartition, context: WorkerContext, tell: Callable[[RebuildProgress], None]
-) -> tuple[int, NeedsLog | Write]:
-    """Supply a driver with the log that it needs; return how many records the log had lost, and what it yields next.
+) -> int:
+    """Supply a driver with the log that it needs, all but its end; return how many records the log had lost.
 
     Parameters
     ----------
@@ -61,10 +63,22 @@ async def supply(
             start = 0
             while start < len(records):
                 async with context.turn:
+                    began = context.runtime.now()
                     start = _fold(work, records, start, context.runtime.now)
-                    await asyncio.sleep(0)
                 tell(RebuildProgress(records[start - 1].offset + 1 - begin, total))
-        return begin, work.send(())
+                await _give_way(_GIVES_WAY * (context.runtime.now() - began), context.runtime.now)
+        return begin
+
+
+async def _give_way(seconds: float, clock: Callable[[], float]) -> None:
+    """Let everything else work until nothing has anything to do, for a bounded time."""
+    now = clock()
+    until, is_idle = now + seconds, False
+    while not is_idle and now <= until:
+        before = now
+        await asyncio.sleep(0)
+        now = clock()
+        is_idle = now - before < _IDLE_SECONDS
 
 
 def _fold(work: Work, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:

@@ -3,8 +3,9 @@
 Records come in batches, are checked for order and gathered while the last ones wait for acknowledgement; then: step
 through the stage, outputs acknowledged, state entries acknowledged, head acknowledged, messages acknowledged.
 
-Two things take long: a rebuild, and the snapshot of a large state. Nobody waits for them. Other partitions go on, and
-this one is given up at once when it is revoked: what was not finished does not count, the next owner does it again.
+Two things take long: a rebuild, and the snapshot of a large state. Nobody waits for them. Other partitions go on, in a
+rebuild also the other feeds of this one. It is given up at once when it is revoked: what was not finished does not
+count, the next owner does it again.
 """
 
 import asyncio
@@ -16,8 +17,8 @@ import structlog
 
 from stream_peer.errors import LeaseEndedError, UnsignedStateError
 from stream_peer.events.times import Milliseconds
-from stream_peer.kafka.worker.inbox import GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
-from stream_peer.kafka.worker.long_work import AUDIT_PAUSE_SECONDS, Audits, RebuildProgress, advance, supply
+from stream_peer.kafka.worker.inbox import ROOM, GapChecker, Inbox, OffsetGap, PendingBatch, report_lost
+from stream_peer.kafka.worker.long_work import AUDIT_PAUSE_SECONDS, Audits, RebuildProgress, Work, advance, supply
 from stream_peer.kafka.worker.port import BatchSource, Delivery, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import OUTLIVES
@@ -29,6 +30,7 @@ log = structlog.get_logger(__name__)
 _SLICE_SECONDS = 0.05  # of stepping before outputs are written and the event loop gets its turn
 _SLICE_OUTPUTS = 20_000  # of one write: in memory until they are acknowledged
 _IDLE_SECONDS = 5.0
+_PUBLISH_SECONDS = 1.0  # between looks whether feeds are to be published, while another one is rebuilt
 LOOK_SECONDS = 60.0
 """Between two looks of an idle owner at the end of its changelog."""
 _WAITS_FOR_ITS_TURN = RebuildProgress(0, 0)
@@ -103,6 +105,7 @@ class OwnedPartition:
         self._audits = Audits(self.tp.partition, self._now)
         self._looks_at = self._now() + LOOK_SECONDS
         self._look: asyncio.Task[None] | None = None
+        self._supply: asyncio.Task[None] | None = None
         self._changelog_end: int | None = None
         self._stopped = False
         self._rested = asyncio.Event()
@@ -124,7 +127,7 @@ class OwnedPartition:
         self._context.observer.released(self.stage_name, self.tp.partition)
 
     def _halt(self) -> None:
-        for task in (self._task, self._look):
+        for task in (self._task, self._look, self._supply):
             if task is not None:
                 task.cancel()
         self._gaps.stop()
@@ -281,7 +284,7 @@ class OwnedPartition:
             await self._handle()
         if (stage := self._driver.publishing) is not None:
             self._audit(stage)
-            if self._driver.needs_rebuild:
+            while self._driver.needs_rebuild and not self._stopped:
                 await self._rebuild(stage)
         if lost := self._gaps.take_lost():
             self._take_note_of_lost(lost)
@@ -345,12 +348,19 @@ class OwnedPartition:
         seconds = self._now() - began
         self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self._driver.applied)
 
+    @property
+    def _may_take(self) -> bool:
+        """Whether a record may be folded. In a rebuild they are kept until its end."""
+        is_full = self._driver.needs_rebuild and self._driver.records >= ROOM
+        return bool(self._inbox) and self._driver.may_step and not is_full
+
     def _step(self, effects: Effects) -> tuple[list[Delivery], int]:
         """Fold what is there, for a bounded time; return the events that are done with and the number of records."""
         until = self._now() + _SLICE_SECONDS
+        self._driver.catch_up(effects, until)
         finished: list[Delivery] = []
         count = 0
-        while self._inbox and not self._driver.needs_rebuild:
+        while self._may_take:
             event, records = self._inbox.take()
             done = self._driver.take(records, effects, until)
             count += done
@@ -374,7 +384,7 @@ class OwnedPartition:
                 log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self._driver.applied)
 
     async def _rebuild(self, feeds: PublishingStage[Any]) -> None:
-        """Carry out what the driver asks for until the state agrees with its log."""
+        """Carry out what the driver asks for until the state agrees with its log, then fold what waited for that."""
         if self._draining():
             self._give_up()
             return
@@ -389,7 +399,8 @@ class OwnedPartition:
         with self._inbox.paused():
             while item is not None:
                 if isinstance(item, NeedsLog):
-                    lost, item = await supply(work, item, self.tp, self._context, self._rebuilt_up_to)
+                    lost = await self._supplied(work, item)
+                    item = work.send(())
                     self._gaps.take_lost()  # the log's start, of which the rebuild knows, lies behind them
                     if lost and not isinstance(item, NeedsLog):  # once, of what was adopted
                         report_lost(self.tp, 0, lost, self._context.observer)
@@ -401,6 +412,29 @@ class OwnedPartition:
         seconds = self._now() - began
         log.info("rebuild_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
         self._context.observer.rebuilt(self.stage_name, self.tp.partition, seconds)
+        while not (self._driver.may_step or self._driver.needs_rebuild):
+            await self._handle()
+
+    async def _supplied(self, work: Work, need: NeedsLog) -> int:
+        """Have the log folded; meanwhile go on with the feeds that are not rebuilt, as long as memory allows.
+
+        Nothing is made durable before the end, so what comes of them repeats if that is not reached.
+        """
+        lost: int | None = None
+
+        async def fold() -> None:
+            nonlocal lost
+            lost = await supply(work, need, self.tp, self._context, self._rebuilt_up_to)
+            self._wake()
+
+        self._supply = self._context.start(fold)
+        while lost is None:
+            if not self._may_take:
+                with contextlib.suppress(TimeoutError):
+                    await asyncio.wait_for(self._inbox.filled.wait(), _PUBLISH_SECONDS)
+            self._inbox.filled.clear()
+            await self._handle()
+        return lost
 
     async def _write(self, outputs: Iterator[Output]) -> None:
         """Write outputs, as many at a time as are made without holding up the event loop."""

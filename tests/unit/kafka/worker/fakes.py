@@ -257,6 +257,13 @@ class RebuildingStage(SumStage):
     def pass_time(self, record: Record) -> None:
         """It has no clock."""
 
+    @property
+    def may_step(self) -> bool:
+        return not self.needs_rebuild
+
+    def step_postponed(self, effects: Effects) -> bool:
+        return False
+
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         for feed in list(self.changed if feeds is None else feeds):
             del self.changed[feed]

@@ -7,13 +7,16 @@ from typing import Any
 
 import pytest
 
+from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
+from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer, token_row
-from stream_peer.log.stage import LogRecord, Output, Snapshot
+from stream_peer.log.stage import Blank, LogRecord, Output, Snapshot
 from stream_peer.settings.process import SnapshotEvery
+from tests.feed_histories import log_of, round_of, settings
 from tests.unit.kafka.worker.fakes import (
     MEANING,
     FakeEvent,
@@ -409,3 +412,66 @@ async def test_a_partition_that_is_taken_away_while_it_counts_gives_up(bench: Ca
 
     assert here.source.forgotten == [event]
     assert here.stage.offsets == []
+
+
+async def test_while_a_feed_is_rebuilt_others_of_its_partition_are_published_and_its_own_records_wait() -> None:
+    forecasts = {"ann": 0.9, "bob": 0.7, "cyd": 0.2}
+    archive = [round_of(f"old-{number}", forecasts, feed="large") for number in range(6)]
+    live = [round_of("of-large", forecasts, feed="large"), round_of("of-small", forecasts, feed="small")]
+    log = log_of([*archive, settings({"feeds": {"large": {"loss": "log"}}}), *live, settings({}), live[1]])
+    producer, logs, observer = FakeProducer(), FakeLogs(log), Telling()
+    logs.gate.clear()
+    around, errors = surroundings(producer, observer=observer, logs=logs)
+    stage = FeedStage(topic="feed-log", partition=3, secret=b"secret")
+    partition = OwnedPartition(("feed", HERE), stage, FROM_THE_START, None, FakeSource(), around, lambda: False)
+    partition.start()
+
+    event = FakeEvent(log, producer.written)
+    await partition.put(event)
+    await eventually(lambda: ("output", b"of-small") in producer.written)
+    meanwhile = list(producer.written)
+    logs.gate.set()
+    await partition.rest()
+    partition.stop()
+
+    assert observer.rebuilds[0] == (0, 7)
+    assert ("output", b"small") in meanwhile
+    assert ("output", b"of-large") not in meanwhile
+    assert ("ack", len(log) - 1) not in meanwhile
+    assert ("output", b"of-large") in producer.written
+    assert observer.ended == 2  # the second settings, which wait for the first rebuild, call for another one
+    assert event.acked
+    assert errors == []
+
+
+async def test_a_rebuild_leaves_three_quarters_of_the_time_to_others_that_are_busy(bench: Callable[..., Bench]) -> None:
+    here, seconds, turns = bench(start=False), 0.0, 0
+    runtime = SystemRuntime()
+    runtime.now = lambda: seconds  # time passes where somebody works
+    here.partition._context = here.around._replace(runtime=runtime)
+    here.partition.start()
+
+    async def be_busy() -> None:
+        nonlocal seconds, turns
+        while here.observer.ended == 0:
+            seconds, turns = seconds + 0.001, turns + bool(here.observer.rebuilds)
+            await asyncio.sleep(0)
+
+    def fold(record: LogRecord, _effects: object) -> None:
+        nonlocal seconds
+        seconds += 0.01
+
+    blank = here.stage.blank
+
+    def slow() -> Blank[RebuildingStage]:
+        made = blank()
+        made.fold.step = fold  # type: ignore[method-assign,assignment]  # a feed of many experts
+        return made
+
+    here.stage.blank = slow  # type: ignore[method-assign]
+    busy = asyncio.ensure_future(be_busy())
+    await here.put(0, 4)
+    await here.partition.rest()
+    await busy
+
+    assert turns >= 5 * 30
