@@ -15,7 +15,7 @@ from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.facts import Facts
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.ledger import Entry
-from stream_peer.feeds.outputs import outcome_of, published
+from stream_peer.feeds.outputs import published, published_outcome
 from stream_peer.feeds.reading.weights import DECIMALS
 from stream_peer.feeds.views import heading
 from stream_peer.log.stage import Output
@@ -86,4 +86,6 @@ def _coherent(parts: Collection[_Part], projection: Callable[[FloatArray], Float
     coherent = iter(np.array([projection(row) for row in said]).T.round(DECIMALS).tolist() if rounds else ())
     for part in parts:
         mix, stretched = (None, None) if part.latest is None else next(coherent)
-        yield PartForecast(name=name_of(part.question_id), mix=mix, stretched=stretched, outcome=outcome_of(part.entry))
+        yield PartForecast(
+            name=name_of(part.question_id), mix=mix, stretched=stretched, outcome=published_outcome(part.entry)
+        )

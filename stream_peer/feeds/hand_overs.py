@@ -146,8 +146,9 @@ class HandOvers:
             if place[0] == feed and not holding.is_gone:
                 holding.is_gone = True
                 self._touched.add(place)
-        for place in [place for place in self._groups if place[0] == feed]:
-            self._note_group(place, waits=False)
+        for place in sorted(self._groups):
+            if place[0] == feed:
+                self._note_group(place, waits=False)
 
     def is_gone(self, feed: str, question_id: str) -> bool:
         """Whether a question that moved came to the feed before this was deleted."""

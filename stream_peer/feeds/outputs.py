@@ -52,7 +52,7 @@ _COMBINED = ("mix", "stretched", "mean", "median", "logit_mean", "selected")
 
 def question_outputs(feed: Feed, reading: Reading, question_id: str, entry: Entry, facts: Facts | None) -> list[Output]:
     """Reference answer, peer losses and mixed forecast of a question, by its latest round's facts (None: no round)."""
-    common, outcome = _common(feed, question_id, entry, facts), outcome_of(entry)
+    common, outcome = _common(feed, question_id, entry, facts), published_outcome(entry)
     rates = _rates(reading, facts)
     answer, forecast = _records(feed, entry, facts, common, summary(feed, reading, rates))
     experts = _scored(feed, facts, outcome, rates) if facts else []
@@ -77,7 +77,7 @@ def _records(
     feed: Feed, entry: Entry, facts: Facts | None, common: dict[str, Any], rates: ErrorRateSummary
 ) -> QuestionRecords:
     provisional = msgspec.UNSET if entry.provisional == "open" else entry.provisional
-    outcomes: dict[str, Any] = {"outcome": outcome_of(entry), "provisional_outcome": provisional}
+    outcomes: dict[str, Any] = {"outcome": published_outcome(entry), "provisional_outcome": provisional}
     said = dict.fromkeys(_COMBINED) if facts is None else _forecast(feed, facts)
     scored, shadows = _scored_forecast(feed, entry, facts, said), _shadows(feed, facts)
     return QuestionRecords(
@@ -98,7 +98,7 @@ def _scored_forecast(feed: Feed, entry: Entry, facts: Facts | None, said: dict[s
     return ScoredForecast(revision=entry.revision, boundary=boundary, **said, shadows=shadows)
 
 
-def outcome_of(entry: Entry) -> Outcome | None:
+def published_outcome(entry: Entry) -> Outcome | None:
     """The outcome of a question as outputs say it."""
     return None if entry.evidence == "open" else entry.evidence
 
