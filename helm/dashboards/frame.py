@@ -21,6 +21,8 @@ SERVICE = "http://127.0.0.1:8080"
 EXPLAIN = "${service}/feeds/${__data.fields.Feed:percentencode}/experts/${__data.fields.Expert:percentencode}/explain"
 """Why the weight of the expert of a row moved."""
 TAG = "stream-peer"
+_SERVING = '{__name__=~"stream_peer_live|stream_peer_gateway_ready",job=~"$job"}'
+"""A series of each worker and each gateway."""
 RUNBOOK = "docs/runbook"
 """Where the runbook is. The chart puts ``metrics.prometheusRule.runbookBaseUrl`` before it, as in the rules."""
 
@@ -43,7 +45,7 @@ def build(uid: str, title: str, says: str, rows: Sequence[Row], *, feeds: bool, 
         .allow_custom_value(allow_custom_value=False)
     )
     made.with_variable(_labels("job", "Job", "label_values(stream_peer_live, job)"))
-    made.with_variable(_labels("instance", "Instance", 'label_values(stream_peer_live{job=~"$job"}, instance)'))
+    made.with_variable(_labels("instance", "Instance", f"label_values({_SERVING}, instance)"))
     if feeds:
         made.with_variable(_labels("feed", "Feed", f"label_values(stream_peer_feed_questions{{{WORKER}}}, feed)"))
     if experts:

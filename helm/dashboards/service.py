@@ -7,16 +7,18 @@ from helm.dashboards.panels import HIDDEN, About, Axis, Column, Panel, graph, nu
 from helm.dashboards.queries import DEPLOYMENT, at_the_end, column, or_none, over_time, process, quantile, rate, worker
 
 NONE = "no worker answers"
+NO_GATEWAY = "no posts to a gateway"
 
 
 def dashboard() -> Dashboard:
     """Build it."""
-    says = "Lag, input and output, problems and resources of the workers."
+    says = "Lag, input and output, problems and resources of the workers, and what gateways answer."
     sections = [
         Row("At a glance", [_ready(), _behind(), _overdue(), _snapshot_now(), _open()]),
         Row("Lag and throughput", [_lag_records(), _lag_seconds(), _throughput(), _latency(), _gap()]),
         Row("Input and output", [_results(), _dead(), _unused(), _outputs()]),
         Row("Problems", [_recovery(), _rebalances(), _skew()]),
+        Row("Gateways", [_posts(), _posted(), _answers()]),
         Row("Resources", [_state(), _memory(), _cores(), _versions()]),
     ]
     return build("stream-peer-service", "stream_peer / Service", says, sections, feeds=False)
@@ -213,6 +215,32 @@ def _skew() -> Panel:
     )
     query = over_time(f"max by (instance) ({worker('clock_skew_seconds')})", "{{instance}}")
     return graph(About("Clock skew", "s", says, "unknown", alerts=("StreamPeerClockSkew",)), query)
+
+
+def _posts() -> Panel:
+    says = (
+        "Posts a second by status of the answer. 5xx: brokers do not acknowledge, or too many posts wait; 429: a"
+        " producer sends more than it may; 401: the client's token is wrong."
+    )
+    query = over_time(rate(worker("gateway_seconds_count"), "status"), "{{status}}")
+    alerts = ("StreamPeerNoGateway", "StreamPeerPostsFail")
+    return graph(About("Posts by status", "suffix: posts/s", says, NO_GATEWAY, alerts=alerts), query, axis=Axis(low=0))
+
+
+def _posted() -> Panel:
+    says = "Posted events a second: accepted, unacknowledged (posted again by the client), or why they were refused."
+    query = over_time(rate(worker("gateway_events_total"), "result"), "{{result}}")
+    about = About("Posted events", "suffix: events/s", says, NO_GATEWAY, alerts=("StreamPeerPostsRefused",))
+    return graph(about, query, axis=Axis(low=0))
+
+
+def _answers() -> Panel:
+    says = "Time from a post to its answer, which waits for the brokers: median and 99th percentile."
+    queries = [
+        over_time(quantile(0.5, "gateway_seconds"), "median"),
+        over_time(quantile(0.99, "gateway_seconds"), "99 %"),
+    ]
+    return graph(About("Time to answer a post", "s", says, NO_GATEWAY), *queries, axis=Axis(low=0))
 
 
 def _state() -> Panel:

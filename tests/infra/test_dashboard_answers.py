@@ -47,8 +47,8 @@ def test_every_query_of_every_panel_answers(run: ScrapedRun) -> None:
 
 
 @pytest.mark.slow
-def test_every_query_names_what_the_worker_exports(run: ScrapedRun) -> None:
-    exported = {sample.name for sample in run.service.all_samples()}
+def test_every_query_names_what_workers_and_gateways_export(run: ScrapedRun) -> None:
+    exported = set(run.prometheus.label_values("__name__", f'{{job="{JOB}"}}'))
     of_trouble = {"stream_peer_audits_total", "stream_peer_input_lost_records_total", "stream_peer_rebuilds_total"}
     of_trouble |= {"stream_peer_rebuild_remaining_records", "stream_peer_recovery_remaining_records"}
     of_trouble |= {"stream_peer_oldest_deadline_timestamp_seconds", "ALERTS"}

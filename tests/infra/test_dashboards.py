@@ -17,7 +17,8 @@ from helm.dashboards.pictures.units import shown
 from helm.dashboards.queries import RATE_STATUSES, TRUST_STATES
 from helm.dashboards.reading import DIRECTORY, dashboards, panels, queries
 from stream_peer.serve.http.routes import ROUTES
-from stream_peer.serve.metrics.catalogue import BY_NAME, PREFIX
+from stream_peer.serve.metrics.catalogue import BY_NAME as BY_NAME_OF_WORKER
+from stream_peer.serve.metrics.catalogue import BY_NAME_OF_GATEWAY, PREFIX
 from tests.infra.support.overlaps import faults
 from tests.infra.support.promql import Selector, selectors
 from tests.infra.support.tools import ROOT
@@ -28,6 +29,7 @@ FOREIGN = {"process_resident_memory_bytes": (), "process_cpu_seconds_total": ()}
 SCRAPED = {"job", "instance"}
 OF_PROMETHEUS = {"ALERTS": {"alertname", "alertstate"}}
 RATES = {"rate", "increase", "irate"}
+BY_NAME = {**BY_NAME_OF_WORKER, **BY_NAME_OF_GATEWAY}
 UNUSED = {
     "unknown_fields_total": "the log names each field once, the worker's page lists them",
     "weights_total": "how often weights moved too little to be published: nothing to act on",
@@ -38,6 +40,7 @@ UNUSED = {
     "snapshot_bytes_total": "what snapshots write, for sizing",
     "state_records": "state is shown in bytes",
     "rebuild_done_ratio": "the records that are left are shown",
+    "gateway_bytes": "posts for which there is no room show as 503",
     "shadow_regret": "the Brier scores that it is the difference of are shown",
 }
 """Metrics that no dashboard and no rule uses, and why."""

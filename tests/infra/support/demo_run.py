@@ -1,4 +1,4 @@
-"""A real run for dashboards: a worker on Kafka folds events while a real Prometheus scrapes it."""
+"""A real run for dashboards: a worker on Kafka folds events, some of them posted, while a real Prometheus scrapes."""
 
 import itertools
 import time
@@ -15,11 +15,13 @@ from tests.infra.support.panels import Window
 from tests.infra.support.prometheus import Prometheus, configuration
 from tests.infra.support.rules import FILES
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.service import Service, Shape, service
+from tests.integration.support.gateway import post_once, producer_files, start_gateway
+from tests.integration.support.service import Service, Shape, Worker, service
 from tests.integration.support.waiting import wait_until
 
 _LEAST_SCRAPES = 10
 _RATE_INTERVAL = "10s"
+_POSTED = 20  # at the end of each slice, after events without `at`: a gateway refuses those
 
 
 class ScrapedRun(NamedTuple):
@@ -40,22 +42,30 @@ def scraped_run(
         run.set_up()
         for number in range(1, workers):
             run.start(f"w{number + 1}")
-        targets = [f"127.0.0.1:{worker.port}" for worker in run.workers.values()]
+        gateway = start_gateway(run, STREAM_PEER_PRODUCERS_FILE=producer_files(run.directory)).wait_ready()
+        stack.callback(gateway.terminate)
+        targets = [f"127.0.0.1:{process.port}" for process in (*run.workers.values(), gateway)]
         scraped = configuration(targets, FILES, every=every)
         prometheus = stack.enter_context(Prometheus(scraped))
         wait_until(lambda: prometheus.value("sum(stream_peer_ready)") == workers, 60, "workers were never ready")
         start = time.time()
         if crowd.events:
-            _send(run, crowd.events, slices)
+            _send(run, gateway, crowd.events, slices)
         _wait_scraped(run, prometheus)
         yield ScrapedRun(run, prometheus, Window(start, time.time(), _RATE_INTERVAL))
 
 
-def _send(run: Service, events: Sequence[FeedEvent], slices: int) -> None:
+def _send(run: Service, gateway: Worker, events: Sequence[FeedEvent], slices: int) -> None:
     sent = sum(run.committed("question", topics.FORECAST_EVENTS).values())
     for due in _sliced(events, -(-len(events) // slices)):
-        run.produce(topics.FORECAST_EVENTS, [Message(event.key, event.value) for event in due])
-        sent += len(due)
+        last = max((count for count, event in enumerate(due, 1) if b'"at"' not in event.value), default=0)
+        cut = max(last, len(due) - _POSTED)
+        run.produce(topics.FORECAST_EVENTS, [Message(event.key, event.value) for event in due[:cut]])
+        sent += cut
+        if posted := due[cut:]:
+            lines = b"\n".join(event.value for event in posted)
+            _, _, told = post_once(gateway, lines.decode(), f"from-{sent}", "application/x-ndjson")
+            sent += told["accepted"]  # malformed ones are refused
         run.wait_committed(sent)
     run.tell_all(b"tick", closing_tick(events))
     run.settle()
