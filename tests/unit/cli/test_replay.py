@@ -240,21 +240,6 @@ def test_one_line_that_can_be_used_is_enough(capsys: Capture, tmp_path: Path) ->
     assert "400 refused" in ended.out
 
 
-SHOWN = re.compile(r"```bash\nstream-peer (replay [^\n]+)\n```\n\n```text\n(.*?)```", re.DOTALL)
-
-
-@pytest.mark.slow
-def test_the_variants_of_the_documentation_do_what_it_says(capsys: Capture, repository: Path) -> None:
-    text = (repository / "docs" / "settings.md").read_text(encoding="utf-8")
-    examples = SHOWN.findall(text)
-
-    assert len(examples) == 1
-    for command, shown in examples:
-        words = [str(repository / word) if word.startswith("stream_peer/") else word for word in command.split()]
-        said = run(capsys, *words).out.splitlines()
-        assert [line for line in shown.splitlines() if line not in said] == []
-
-
 def test_without_a_file_the_usage_is_explained(capsys: Capture) -> None:
     ended = run(capsys, "replay")
 
