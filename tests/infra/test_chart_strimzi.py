@@ -81,7 +81,7 @@ def test_each_object_is_of_the_cluster_in_its_namespace_and_stays_after_an_unins
         assert about["labels"]["strimzi.io/cluster"] == "events"
         assert (about["namespace"], about["annotations"]) == ("kafka", {"helm.sh/resource-policy": "keep"})
         assert about["name"] == about["name"].lower().replace("_", "-")
-    assert len({found["metadata"]["name"] for found in objects}) == len(objects) == 12
+    assert len({found["metadata"]["name"] for found in objects}) == len(objects) == 13
 
 
 def test_a_certificate_makes_a_user_of_tls_named_as_the_release() -> None:
