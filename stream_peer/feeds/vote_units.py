@@ -109,9 +109,10 @@ def newcomers(answered: FloatArray, voices: FloatArray | None = None) -> BoolArr
     >>> newcomers(np.array([90.0, 0.0, 30.0, 60.0, 9.0, 29.0])).tolist()
     [False, True, False, False, True, False]
     """
+    # Nobody is new, without sorting: the fourth has answered no more than the first. That is the usual case.
     most = float(np.maximum.reduce(answered, initial=0.0))
     if float(np.minimum.reduce(answered, initial=most)) >= min(_NEW_BELOW, _OF_REGULARS * most):
-        return np.zeros(len(answered), np.bool_)  # mostly: whoever is the fourth, nobody is below
+        return np.zeros(len(answered), np.bool_)
     order = np.argsort(-answered, kind="stable")
     heard = np.cumsum(np.ones(len(order)) if voices is None else voices[order])
     fourth = int(np.searchsorted(heard, _REGULARS - _ROUNDING))

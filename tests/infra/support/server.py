@@ -15,7 +15,7 @@ from typing import Any, Self
 import yaml
 
 from stream_peer.tools.demo.brokers import free_ports
-from tests.integration.support.waiting import wait_until
+from tests.integration.support.waiting import end_process, wait_until
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 20.0
@@ -84,14 +84,8 @@ class Server(ABC):
     def stop(self) -> None:
         """End it; what it said and its data stay until the block is left."""
         process = self._process
-        if process is None or process.poll() is not None:
-            return
-        process.terminate()
-        try:
-            process.wait(STOP_SECONDS)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+        if process is not None and process.poll() is None:
+            end_process(process, STOP_SECONDS)
 
     def said(self) -> str:
         """The end of its log."""

@@ -13,7 +13,7 @@ from typing import Any
 
 from tests.integration.support.kafka_broker import JVM, free_ports
 from tests.integration.support.kafka_jars import fetch_jars
-from tests.integration.support.waiting import wait_until
+from tests.integration.support.waiting import end_process, wait_until
 
 POM = Path(__file__).with_name("connect.pom.xml")
 _PROGRAMS = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"))])
@@ -80,7 +80,7 @@ def postgres() -> Iterator[Postgres]:
             server = subprocess.Popen(
                 [*serve, "-c", "listen_addresses=127.0.0.1"], stdout=out, stderr=out, cwd=home, **as_user
             )
-        stack.callback(_end, server)
+        stack.callback(end_process, server)
         made = Postgres(port)
 
         def serves() -> bool:
@@ -116,19 +116,10 @@ def connect(
     try:
         yield log.read_text
     finally:
-        _end(process)
+        end_process(process)
 
 
 def _program(name: str) -> str:
     found = shutil.which(name, path=_PROGRAMS)
     assert found, f"{name} is not installed"
     return found
-
-
-def _end(process: "subprocess.Popen[bytes]") -> None:
-    process.terminate()
-    try:
-        process.wait(20)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -1,8 +1,9 @@
-"""Waiting for a condition, with a deadline and a sentence that says what never came."""
+"""Waiting for a condition, with a deadline and a sentence that says what never came; and for the end of a process."""
 
+import subprocess
 import time
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 Value = TypeVar("Value")
 
@@ -36,3 +37,13 @@ def wait_until(
             msg = f"{told} (waited {deadline:g} s)"
             raise AssertionError(msg)
         time.sleep(every)
+
+
+def end_process(process: "subprocess.Popen[Any]", seconds: float = 20.0) -> None:
+    """Ask a process to end, and kill it after so many seconds."""
+    process.terminate()
+    try:
+        process.wait(seconds)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
