@@ -129,7 +129,7 @@ def test_its_events_can_be_fed_to_workers_that_run_already_once(
     assert weights["questions"] > 800
     assert len(letters) == MALFORMED
     assert sum(message.value.startswith(b'{"type":"tick"') for message in forecasts if message.value) == 4
-    said = re.fullmatch(r"mixed (0\.\d+), stretched 0\.\d+ \(status [\w-]+, revision (\d+)\)\n", mixed.stdout)
+    said = re.fullmatch(r"mixed (0\.\d+), stretched [01]\.\d+ \(status [\w-]+, revision (\d+)\)\n", mixed.stdout)
     assert said, mixed.stdout
     assert float(said[1]) > 0.7
     assert int(said[2]) == weights["revision"]

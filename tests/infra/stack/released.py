@@ -1,4 +1,4 @@
-"""The service as a release has it: its workers run from the image or, where images cannot be built, from the wheel."""
+"""The service as a release has it: it runs from the image or, where images cannot be built, from the wheel."""
 
 import signal
 import uuid
@@ -10,18 +10,19 @@ from typing import Any
 from stream_peer import __version__
 from tests.infra.support.image import ARCHIVE, Store, build_release, obstacle, opened
 from tests.infra.support.tools import ROOT, run, said
+from tests.integration.support.gateway import gateway_environment
 from tests.integration.support.service import Service, Worker
 
 _WHEEL = ROOT / "build" / "wheel" / "environment" / "bin" / "stream-peer"
 
 
 class Contained(Worker):
-    """A worker in a container; podman, in front of it, ends when the container does, with its code."""
+    """A worker or a gateway in a container; podman, in front of it, ends when the container does, with its code."""
 
-    def __init__(self, store: Store, directory: Path, environment: dict[str, str], log: Path) -> None:
+    def __init__(self, store: Store, program: str, directory: Path, environment: dict[str, str], log: Path) -> None:
         self._podman, self._name = store.podman, f"stream-peer-{uuid.uuid4().hex[:8]}"
         mounts = {directory: str(directory)}
-        command = store.attached(self._name, "worker", variables="STREAM_PEER_", mounts=mounts)
+        command = store.attached(self._name, program, variables="STREAM_PEER_", mounts=mounts)
         super().__init__(command, environment, log)
 
     def send(self, number: signal.Signals) -> None:
@@ -44,9 +45,16 @@ class Released(Service):
 
     def worker(self, environment: dict[str, str], log: Path, module: str) -> Worker:
         """Start a worker from the image, or from the wheel."""
+        return self._started("worker", environment, log)
+
+    def gateway(self) -> Worker:
+        """Start a gateway for the platform."""
+        return self._started("gateway", gateway_environment(self), self.directory / "gateway.log")
+
+    def _started(self, program: str, environment: dict[str, str], log: Path) -> Worker:
         if self._store:
-            return Contained(self._store, self.directory, environment, log)
-        return Worker([str(_WHEEL), "worker"], environment, log)
+            return Contained(self._store, program, self.directory, environment, log)
+        return Worker([str(_WHEEL), program], environment, log)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""Everything that runs: Kafka, two workers, Prometheus with the rules, Alertmanager. Ended in the reverse order."""
+"""Everything that runs: Kafka, two workers, a gateway, Prometheus, Alertmanager. Ended in the reverse order."""
 
 import shutil
 import signal
@@ -20,10 +20,12 @@ from tests.infra.stack.events import FEEDS, quiet_events, team_controls
 from tests.infra.stack.progress import step
 from tests.infra.stack.released import Released, built
 from tests.infra.stack.shortened import shortened
+from tests.infra.support.demo_run import sliced
 from tests.infra.support.prometheus import Prometheus, configuration
 from tests.infra.support.rules import FILES
 from tests.integration.support.brokers import Rung, RunningBroker
 from tests.integration.support.client import KafkaClient, Message
+from tests.integration.support.gateway import post_once, producer_files
 from tests.integration.support.service import APPLY, Service, Worker
 
 WORKERS = ("worker-1", "worker-2")
@@ -34,6 +36,7 @@ _PACKAGES = {
     PROGRAM: "prometheus-alertmanager",
 }
 _SLICE_SECONDS = 0.5
+_POSTED, _AT_ONCE = 600, 100
 _PATIENCE = 120.0
 
 
@@ -54,6 +57,7 @@ class Stack(NamedTuple):
     """What runs, and what was sent."""
 
     service: Service
+    gateway: Worker
     prometheus: Prometheus
     alertmanager: Alertmanager
     events: Sequence[FeedEvent]
@@ -94,20 +98,23 @@ def running(pace: Pace) -> Iterator[Stack]:
             broker = stack.enter_context(LocalKafka())
         kafka = KafkaClient(RunningBroker(broker.bootstrap, Rung.JARS))
         service = Released(store, kafka, "stack-", directory, feeds=FEEDS)
-        stack.callback(_end, service)
+        stack.callback(_end_all, service)
         with step(f"Topics, two workers from {source}, settings"):
             _set_up(service)
+        with step("A gateway"):
+            gateway = service.gateway().wait_ready(_PATIENCE)
+            stack.callback(_end, gateway)
         with step("Alertmanager"):
             alertmanager = stack.enter_context(Alertmanager())
-        with step("Prometheus, which scrapes both and has the rules"):
-            targets = [f"127.0.0.1:{worker.port}" for worker in service.workers.values()]
+        with step("Prometheus, which scrapes all three and has the rules"):
+            targets = [f"127.0.0.1:{process.port}" for process in (*service.workers.values(), gateway)]
             config = configuration(
                 targets, rule_files(directory, pace.factor), every=pace.scraping, alertmanagers=[alertmanager.address]
             )
             prometheus = stack.enter_context(Prometheus(config))
-        running_stack = Stack(service, prometheus, alertmanager, events)
+        running_stack = Stack(service, gateway, prometheus, alertmanager, events)
         with step(f"{len(events):,} events of two feeds, over {pace.feeding:g} s, until they are worked off"):
-            _feed(service, events, pace.feeding)
+            _feed(service, gateway, events, pace.feeding)
         stack.callback(signal.signal, signal.SIGINT, signal.SIG_IGN)  # who is impatient twice leaves nothing behind
         yield running_stack
 
@@ -140,6 +147,7 @@ def close_questions(service: Service, events: Sequence[FeedEvent]) -> None:
 
 
 def _set_up(service: Service) -> None:
+    producer_files(service.directory)
     service.run("topics", "apply")
     for name in WORKERS:
         service.start(name)
@@ -151,21 +159,30 @@ def _set_up(service: Service) -> None:
     service.settle(_PATIENCE)
 
 
-def _feed(service: Service, events: Sequence[FeedEvent], seconds: float) -> None:
-    for due in paced(events, seconds, time.monotonic):
+def _feed(service: Service, gateway: Worker, events: Sequence[FeedEvent], seconds: float) -> None:
+    for due in paced(events[:-_POSTED], seconds, time.monotonic):
         if due:
             send(service, due)
+        time.sleep(_SLICE_SECONDS)
+    for number, some in enumerate(sliced(events[-_POSTED:], _AT_ONCE)):
+        lines = b"\n".join(event.value for event in some).decode()
+        status, _, told = post_once(gateway, lines, f"post-{number}", "application/x-ndjson")
+        assert (status, told["refused"]) == (202, 0), told
         time.sleep(_SLICE_SECONDS)
     close_questions(service, events)
 
 
-def _end(service: Service) -> None:
+def _end_all(service: Service) -> None:
     """As an orchestrator does, one after the other; what does not end is killed."""
     for worker in service.workers.values():
-        if not worker.has_ended:
-            with suppress(AssertionError):
-                worker.terminate()
+        _end(worker)
     service.close()
+
+
+def _end(process: Worker) -> None:
+    if not process.has_ended:
+        with suppress(AssertionError):
+            process.terminate()
 
 
 def addresses(stack: Stack) -> dict[str, Any]:
@@ -175,6 +192,7 @@ def addresses(stack: Stack) -> dict[str, Any]:
         told[f"Status page of {name}"] = f"http://127.0.0.1:{worker.port}/   (process {worker.pid})"
     return {
         **told,
+        "Gateway": f"http://127.0.0.1:{stack.gateway.port}/openapi.json",
         "Prometheus, alerts": f"{stack.prometheus.url}/alerts",
         "Prometheus, queries": f"{stack.prometheus.url}/graph",
         "Alertmanager": f"{stack.alertmanager.url}/",

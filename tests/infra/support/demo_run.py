@@ -42,7 +42,8 @@ def scraped_run(
         run.set_up()
         for number in range(1, workers):
             run.start(f"w{number + 1}")
-        gateway = start_gateway(run, STREAM_PEER_PRODUCERS_FILE=producer_files(run.directory)).wait_ready()
+        producer_files(run.directory)
+        gateway = start_gateway(run).wait_ready()
         stack.callback(gateway.terminate)
         targets = [f"127.0.0.1:{process.port}" for process in (*run.workers.values(), gateway)]
         scraped = configuration(targets, FILES, every=every)
@@ -57,7 +58,7 @@ def scraped_run(
 
 def _send(run: Service, gateway: Worker, events: Sequence[FeedEvent], slices: int) -> None:
     sent = sum(run.committed("question", topics.FORECAST_EVENTS).values())
-    for due in _sliced(events, -(-len(events) // slices)):
+    for due in sliced(events, -(-len(events) // slices)):
         last = max((count for count, event in enumerate(due, 1) if b'"at"' not in event.value), default=0)
         cut = max(last, len(due) - _POSTED)
         run.produce(topics.FORECAST_EVENTS, [Message(event.key, event.value) for event in due[:cut]])
@@ -71,7 +72,8 @@ def _send(run: Service, gateway: Worker, events: Sequence[FeedEvent], slices: in
     run.settle()
 
 
-def _sliced(events: Iterable[FeedEvent], size: int) -> Iterator[tuple[FeedEvent, ...]]:
+def sliced(events: Iterable[FeedEvent], size: int) -> Iterator[tuple[FeedEvent, ...]]:
+    """So many events each."""
     rest = iter(events)
     while due := tuple(itertools.islice(rest, size)):
         yield due

@@ -29,11 +29,16 @@ def producer_files(directory: Path) -> str:
     return str(file)
 
 
+def gateway_environment(run: Service) -> dict[str, str]:
+    """Of a gateway of a deployment, whose directory has the ``producer_files``."""
+    files = {"PRODUCERS_FILE": "producers.yaml", "GATEWAY__TOKENS_FILE": "tokens"}
+    return {**run.environment(), **{f"STREAM_PEER_{name}": str(run.directory / file) for name, file in files.items()}}
+
+
 def start_gateway(run: Service, **environment: str) -> Worker:
     """Start a gateway of a deployment, or start it again, on a port of its own."""
-    tokens = {"STREAM_PEER_GATEWAY__TOKENS_FILE": str(run.directory / "tokens")}
     command = [sys.executable, "-m", "stream_peer", "gateway"]
-    return Worker(command, {**run.environment(), **tokens, **environment}, run.directory / "gateway.log")
+    return Worker(command, {**gateway_environment(run), **environment}, run.directory / "gateway.log")
 
 
 class Platform:
