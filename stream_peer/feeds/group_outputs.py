@@ -36,12 +36,18 @@ class _Part(NamedTuple):
 
 
 def group_outputs(feed: Feed, group: str, questions: Collection[str]) -> list[Output]:
-    """The record of a group of these parts; none once one of them has left the ledger."""
+    """The record of a group of these parts as it is published; none once one of them has left the ledger."""
+    record = group_record(feed, group, questions)
+    return [] if record is None else published(topics.MIXED_GROUPS, group, record, feed.path_state.at)
+
+
+def group_record(feed: Feed, group: str, questions: Collection[str]) -> MixedGroup | None:
+    """The record of a group of these parts as things stand now; None once one of them has left the ledger."""
     if not feed.ledger.expired.keys().isdisjoint(questions):
-        return []
+        return None
     parts = [_part(feed, one) for one in questions] if len(questions) <= _MOST else []
     rounds = [part.latest for part in parts if part.latest is not None]
-    record = MixedGroup(
+    return MixedGroup(
         **heading(feed),
         trust=feed.path_state.trust,
         group=group,
@@ -50,7 +56,6 @@ def group_outputs(feed: Feed, group: str, questions: Collection[str]) -> list[Ou
         options=list(_options(parts)) or msgspec.UNSET,
         cdf=list(_cdf(parts)) or msgspec.UNSET,
     )
-    return published(topics.MIXED_GROUPS, group, record, feed.path_state.at)
 
 
 def group_tombstones(feed: Feed, elsewhere: Set[str], at: Milliseconds) -> list[Output]:

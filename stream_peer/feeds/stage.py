@@ -4,11 +4,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from stream_peer.errors import ForeignSecretError
 from stream_peer.events import topics
+from stream_peer.events.outputs import MixedGroup
 from stream_peer.events.times import YEAR_1900, Milliseconds
 from stream_peer.feeds.deletions import Deletions
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.fold import Change, FeedFold
+from stream_peer.feeds.group_outputs import group_record
 from stream_peer.feeds.hand_overs import HandOvers
 from stream_peer.feeds.methods.method import MethodOf
 from stream_peer.feeds.methods.served import served_method
@@ -112,6 +114,23 @@ class FeedStage(FeedFold):
         if found is None or entry is None or not entry.rounds:
             return None
         return question_records(found, read(found), question_id, entry, entry.latest())
+
+    def groups(self, feed: str) -> list[str]:
+        """Groups of questions that the feed publishes, by name."""
+        found = self.feeds.by_name.get(feed)
+        return [] if found is None else sorted(name for name in found.ledger.groups if self._is_whole(found, name))
+
+    def group_record(self, feed: str, group: str) -> MixedGroup | None:
+        """What can be said of a group; None if the feed has no such group, or does not publish all its parts."""
+        found = self.feeds.by_name.get(feed)
+        if found is None or group not in found.ledger.groups or not self._is_whole(found, group):
+            return None
+        return group_record(found, group, found.ledger.groups[group])
+
+    def _is_whole(self, feed: Feed, group: str) -> bool:
+        parts = feed.ledger.groups[group]
+        is_there = feed.ledger.expired.keys().isdisjoint(parts)
+        return is_there and all(self.hand_overs.publishes(feed.name, part) for part in parts)
 
     @property
     def settings_hash(self) -> str:

@@ -2,7 +2,7 @@
 
 from typing import NamedTuple, Protocol, TypeAlias
 
-from stream_peer.events.outputs import MixedForecast, ReferenceAnswer
+from stream_peer.events.outputs import MixedForecast, MixedGroup, ReferenceAnswer
 
 
 class QuestionRecords(NamedTuple):
@@ -20,6 +20,12 @@ class Home(Protocol):
 
     def question_records(self, feed: str, question_id: str) -> QuestionRecords | None:
         """The newest outputs of a question; None if no round of it was scored, or it has left the ledger."""
+
+    def groups(self, feed: str) -> list[str]:
+        """Groups of questions that the feed publishes, by name."""
+
+    def group_record(self, feed: str, group: str) -> MixedGroup | None:
+        """The newest record of a group; None if there is none, or a part of it has left the ledger or the feed."""
 
 
 class Here(NamedTuple):

@@ -68,6 +68,8 @@ def test_groups_are_published_and_resolved_as_their_parts(lived: Service, start:
         assert cdf[0][field] <= cdf[1][field]
     assert [option["outcome"] for option in options] == [0, 1, 0]
     assert lived.weights(feed)["certificate"] is None
+    status, answer = lived.workers["w1"].http(f"/feeds/{feed}/groups/{feed}-chair")
+    assert (status, json.loads(answer)["options"]) == (200, options)
 
     kill(lived)
     lived.send([{"type": "question", "question_id": f"{feed}-chair", "feed": f"{feed}new", "at": at(late + 1)}])

@@ -1,7 +1,8 @@
-"""Answers about feeds, their experts and questions, and about who sends what.
+"""Answers about feeds, their experts, questions and groups of questions, and about who sends what.
 
-``/feeds`` and the experts below it come from what was published, by any worker; a question from the state of the worker
-that owns its feed, to which all others point. Answers have tags, by which a client may keep one until it changes.
+``/feeds`` and the experts below it come from what was published, by any worker; questions and groups from the state of
+the worker that owns their feed, to which all others point. Answers have tags, by which a client may keep one until it
+changes.
 """
 
 from bisect import bisect_left
@@ -287,12 +288,21 @@ class SenderAnswers:
         return json_answer(told)
 
 
+class GroupList(msgspec.Struct, frozen=True, kw_only=True):
+    """Groups of questions of a feed by name. ``next`` is the ``cursor`` of the next page, null on the last one."""
+
+    feed: str
+    groups: list[str]
+    next: str | None
+
+
+GROUPS = Bounds(usual=100, most=1_000)
 REDIRECTED = "redirected"
 _OWNER_RETRY_SECONDS = 2
 
 
-class QuestionAnswers:
-    """Answers from the state of the feeds that this worker owns.
+class OwnedAnswers:
+    """Answers about questions and groups from the state of the feeds that this worker owns.
 
     Parameters
     ----------
@@ -304,24 +314,47 @@ class QuestionAnswers:
         self._owners = owners
 
     async def question(self, request: web.Request) -> web.Response:
-        """Answer, or say who can. Who was sent here is not sent on: in a rebalance two might point to each other.
+        """Answer ``/feeds/{feed}/questions/{question}``."""
+        check_names(request, (REDIRECTED,))
+        owner = await self._owner(request, "questions", "question")
+        return owner if isinstance(owner, web.Response) else _question(request, owner)
+
+    async def groups(self, request: web.Request) -> web.Response:
+        """Answer ``/feeds/{feed}/groups``."""
+        check_names(request, (*_PAGES, REDIRECTED))
+        owner = await self._owner(request, "groups")
+        return owner if isinstance(owner, web.Response) else _groups(request, owner)
+
+    async def group(self, request: web.Request) -> web.Response:
+        """Answer ``/feeds/{feed}/groups/{group}``."""
+        check_names(request, (REDIRECTED,))
+        owner = await self._owner(request, "groups", "group")
+        return owner if isinstance(owner, web.Response) else _group(request, owner)
+
+    async def _owner(self, request: web.Request, what: str, name: str | None = None) -> Home | web.Response:
+        """The stage that has the feed, or the answer that says who has it.
+
+        Who was sent here is not sent on: in a rebalance two might point to each other.
 
         Raises
         ------
         ProblemError
-            404, if there is no such question; 503, while it is not known who owns the feed.
+            404, if there is no such feed; 503, while it is not known who owns it.
         """
-        check_names(request, (REDIRECTED,))
-        feed, question = request.match_info["feed"], request.match_info["question"]
+        feed = request.match_info["feed"]
         owner = await self._owners.of(feed)
         if isinstance(owner, Elsewhere) and REDIRECTED in request.query:
             owner = Unknown("the feed has just moved to another worker")
         if isinstance(owner, Unknown):
             raise ProblemError(503, owner.reason, "The owner is not known", _OWNER_RETRY_SECONDS)
         if isinstance(owner, Elsewhere):
-            path = f"/feeds/{_quoted(feed)}/questions/{_quoted(question)}?{REDIRECTED}=yes"
-            return web.Response(status=307, headers={"Location": owner.url + path, "Cache-Control": "no-store"})
-        return _of_question(request, owner.home, feed, question)
+            segments = ["feeds", _quoted(feed), what, *([] if name is None else [_quoted(request.match_info[name])])]
+            query = request.rel_url.update_query({REDIRECTED: "yes"}).raw_query_string
+            url = f"{owner.url}/{'/'.join(segments)}?{query}"
+            return web.Response(status=307, headers={"Location": url, "Cache-Control": "no-store"})
+        if not owner.home.has_feed(feed):
+            raise ProblemError(404, f"there is no feed {feed!r}", "No such feed")
+        return owner.home
 
 
 def _quoted(name: str) -> str:
@@ -329,9 +362,8 @@ def _quoted(name: str) -> str:
     return quote(name, safe="") if name.strip(".") else name.replace(".", "%2E")
 
 
-def _of_question(request: web.Request, home: Home, feed: str, question: str) -> web.Response:
-    if not home.has_feed(feed):
-        raise ProblemError(404, f"there is no feed {feed!r}", "No such feed")
+def _question(request: web.Request, home: Home) -> web.Response:
+    feed, question = request.match_info["feed"], request.match_info["question"]
     records = home.question_records(feed, question)
     if records is None:
         detail = (
@@ -351,3 +383,22 @@ def _of_question(request: web.Request, home: Home, feed: str, question: str) -> 
         )
 
     return cached_answer(request, tag_of(revision), make)
+
+
+def _groups(request: web.Request, home: Home) -> web.Response:
+    feed = request.match_info["feed"]
+    page = page_of(request, home.groups(feed), str, GROUPS)
+    made = GroupList(feed=feed, groups=list(page.items), next=page.next)
+    return cached_answer(request, tag_of_many(made.groups, made.next), lambda: made, link_to(request, made.next))
+
+
+def _group(request: web.Request, home: Home) -> web.Response:
+    feed, group = request.match_info["feed"], request.match_info["group"]
+    record = home.group_record(feed, group)
+    if record is None:
+        detail = (
+            f"feed {feed} has no group {group!r} of questions with options or thresholds, does not have all its parts,"
+            " or they were settled so long ago that only the topics still have it"
+        )
+        raise ProblemError(404, detail, "No such group")
+    return cached_answer(request, tag_of(record.revision), lambda: record)

@@ -11,16 +11,19 @@ import msgspec
 
 from stream_peer import __version__
 from stream_peer.events.incoming import MAX_ID_BYTES
+from stream_peer.events.outputs import MixedGroup
 from stream_peer.serve.explanation import WeightExplanation
 from stream_peer.serve.http.explain import PATIENCE_SECONDS, QUESTIONS
 from stream_peer.serve.http.feeds import (
     EXPERTS,
     FEEDS,
+    GROUPS,
     REDIRECTED,
     SENDERS,
     ExpertAnswer,
     FeedAnswer,
     FeedList,
+    GroupList,
     QuestionAnswer,
     SendersAnswer,
 )
@@ -177,6 +180,24 @@ ROUTES: Sequence[Route] = (
         "question",
         "The latest reference answer and mixed forecast of a question, from the worker that owns the feed.",
         QuestionAnswer,
+        [_WAS_REDIRECTED],
+        keeps=True,
+        others=[307, 400, 404, 503],
+    ),
+    Route(
+        "/feeds/{feed}/groups",
+        "groups",
+        "Questions of a feed with options or thresholds, by name, from the worker that owns the feed.",
+        GroupList,
+        [*_pages(GROUPS, "groups"), _WAS_REDIRECTED],
+        keeps=True,
+        others=[307, 400, 404, 503],
+    ),
+    Route(
+        "/feeds/{feed}/groups/{group}",
+        "group",
+        "The mixed forecast of a question with options or thresholds, as `mixed-groups` has it, from that worker.",
+        MixedGroup,
         [_WAS_REDIRECTED],
         keeps=True,
         others=[307, 400, 404, 503],

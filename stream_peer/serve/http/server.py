@@ -20,7 +20,7 @@ from aiohttp.http_exceptions import LineTooLong
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.log.owners import Owners
 from stream_peer.serve.http.explain import ExplainAnswers
-from stream_peer.serve.http.feeds import FeedAnswers, Following, QuestionAnswers, SenderAnswers
+from stream_peer.serve.http.feeds import FeedAnswers, Following, OwnedAnswers, SenderAnswers
 from stream_peer.serve.http.middlewares import (
     HEADERS,
     TokenFile,
@@ -223,7 +223,7 @@ class Sources(NamedTuple):
 
     def handlers(self) -> Mapping[str, Handler]:
         """Who handles which route, by its name in the table."""
-        probes, feeds = Probes(self.health), FeedAnswers(self.following)
+        probes, feeds, owned = Probes(self.health), FeedAnswers(self.following), OwnedAnswers(self.owners)
         return {
             "statusPage": StatusPage(self.about, self.following, self.health, self.metrics).page,
             "metrics": Scrapes(self.metrics.registry).metrics,
@@ -237,7 +237,9 @@ class Sources(NamedTuple):
             "feed": feeds.feed,
             "expert": feeds.expert,
             "explain": self.explanations.explain,
-            "question": QuestionAnswers(self.owners).question,
+            "question": owned.question,
+            "groups": owned.groups,
+            "group": owned.group,
         }
 
 

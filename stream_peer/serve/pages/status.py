@@ -304,7 +304,7 @@ def _facts(feed: FeedStatus) -> str:
 def _certified(feed: FeedStatus) -> str:
     bound = feed.certificate
     if bound is None:
-        return "none: too little evidence or trust for a bound, or a memory is set"
+        return "none: too little evidence or trust for a bound, questions with options or thresholds, or a memory"
     share = bound.a_question(feed.questions)
     if share is None:
         return "none yet: the bound is above the largest loss, 1 a question"

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 import aiohttp
 from yarl import URL
 
-from stream_peer.events.outputs import Weights, encode_output
+from stream_peer.events.outputs import MixedGroup, Weights, encode_output
 from stream_peer.log.owners import Here, Home, Owner, QuestionRecords, Unknown
 from stream_peer.serve.feed_records import FeedRecords
 from stream_peer.serve.http import About, EarlyProbes, HttpServer, Sources
@@ -73,11 +73,19 @@ class Broken:
     def question_records(self, feed: str, question_id: str) -> QuestionRecords | None:
         raise RuntimeError(question_id)
 
+    def groups(self, feed: str) -> list[str]:
+        raise RuntimeError(feed)
+
+    def group_record(self, feed: str, group: str) -> MixedGroup | None:
+        raise RuntimeError(group)
+
 
 def home() -> Home:
-    """A stage with a question that was scored."""
+    """A stage with a question that was scored, and two groups of questions."""
     said = {"a": 0.9, "b": 0.6, "c": 0.2, "d": 0.3, "e": 0.8}
-    stage, _ = folded(log_of([round_of(QUESTION, said, feed=FEED)]))
+    parts = {"chair::=Ada": (0.6, 0.5, 0.7), "chair::=Bo": (0.4, 0.5, 0.6), "cpi::<=2": (0.1, 0.2, 0.3)}
+    rounds = [round_of(part, dict(zip("abc", row, strict=True)), feed=FEED) for part, row in parts.items()]
+    stage, _ = folded(log_of([round_of(QUESTION, said, feed=FEED), *rounds]))
     return stage
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from stream_peer.log.owners import Here
 from stream_peer.serve.feed_records import MOST_BYTES
-from stream_peer.serve.http.feeds import EXPERTS, FEEDS
+from stream_peer.serve.http.feeds import EXPERTS, FEEDS, GROUPS
 from stream_peer.settings.process import Http
 from tests.feed_histories import folded, log_of, round_of
 from tests.feed_outputs import weights
@@ -46,7 +46,8 @@ def typed(page: str) -> Iterator[tuple[str, dict[str, str]]]:
 
 async def test_every_command_of_the_page_is_answered(page: str, tmp_path: Path) -> None:
     (tmp_path / "token").write_text(TOKEN)
-    stage, _ = folded(log_of([round_of("fed-cut-june", {"ann": 0.9, "bob": 0.4, "eve": 0.7}, feed="econ")]))
+    said = {"ann": 0.9, "bob": 0.4, "eve": 0.7}
+    stage, _ = folded(log_of([round_of(asked, said, feed="econ") for asked in ("fed-cut-june", "chair::=Ada")]))
     found = sources(following=Followed(weights(48211, "ann", "bob", "desk/ann")), owners=Group(econ=Here(stage)))
     commands = list(typed(page))
     async with serving(found) as client, serving(found, Http(port=0, token_file=tmp_path / "token")) as closed:
@@ -68,7 +69,7 @@ async def test_the_tag_of_the_page_is_one(page: str) -> None:
 
 
 def test_numbers_of_the_page_are_those_in_force(page: str) -> None:
-    for bounds in (FEEDS, EXPERTS):
+    for bounds in (FEEDS, GROUPS, EXPERTS):
         assert f"({bounds.usual:,}, at most {bounds.most:,})" in page
     assert f"{MOST_BYTES // 1_000_000} MB" in page
 

@@ -88,6 +88,11 @@ def test_every_route_has_a_handler_and_every_handler_a_route() -> None:
         ("/feeds/{feed}/questions/{question}", "/feeds/econ/questions/none", 404),
         ("/feeds/{feed}/questions/{question}", "/feeds/moved/questions/q", 307),
         ("/feeds/{feed}/questions/{question}", "/feeds/moved/questions/q?redirected=yes", 503),
+        ("/feeds/{feed}/groups", "/feeds/econ/groups?limit=1", 200),
+        ("/feeds/{feed}/groups", "/feeds/moved/groups", 307),
+        ("/feeds/{feed}/groups/{group}", "/feeds/econ/groups/chair", 200),
+        ("/feeds/{feed}/groups/{group}", "/feeds/econ/groups/cpi", 200),
+        ("/feeds/{feed}/groups/{group}", "/feeds/econ/groups/none", 404),
     ],
 )
 async def test_real_answers_are_as_the_document_says(client: Client, path: str, asked: str, status: int) -> None:
@@ -99,7 +104,7 @@ async def test_real_answers_are_as_the_document_says(client: Client, path: str, 
 
 @pytest.mark.parametrize("path", [route.path for route in ROUTES if route.keeps])
 async def test_answers_with_a_tag_are_those_of_which_the_document_says_so(client: Client, path: str) -> None:
-    names: dict[str, Any] = {"{feed}": "econ", "{expert}": "b", "{question}": "will%20it%3F"}
+    names: dict[str, Any] = {"{feed}": "econ", "{expert}": "b", "{question}": "will%20it%3F", "{group}": "chair"}
     asked = path
     for name, value in names.items():
         asked = asked.replace(name, value)

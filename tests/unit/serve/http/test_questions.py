@@ -1,7 +1,8 @@
-"""Questions: answered by the owner of the feed, to whom all others point."""
+"""Questions and groups of them: answered by the owner of the feed, to whom all others point."""
 
 from urllib.parse import quote
 
+import msgspec
 import pytest
 
 from stream_peer.log.owners import Elsewhere, Here, Unknown
@@ -17,7 +18,8 @@ async def test_the_owner_tells_the_latest_reference_answer_and_mix() -> None:
     records = home().question_records(FEED, QUESTION)
     assert records is not None
     assert found.status == 200
-    assert (found.json["feed"], found.json["question"], found.json["revision"]) == (FEED, QUESTION, 0)
+    assert (found.json["feed"], found.json["question"]) == (FEED, QUESTION)
+    assert found.json["revision"] == records.reference_answer.revision
     assert found.json["reference_answer"]["reference_answer"] == records.reference_answer.reference_answer
     assert found.json["reference_answer"]["state"] == "scored"
     assert found.json["mixed_forecast"]["mix"] == records.mixed_forecast.mix
@@ -89,3 +91,30 @@ async def test_the_owner_says_what_there_is_not(path: str, detail: str) -> None:
 async def test_questions_have_no_parameters_of_their_own() -> None:
     async with serving() as client:
         assert (await client.get(f"{PATH}?round=1")).status == 400
+
+
+async def test_the_owner_lists_groups_and_tells_the_forecast_of_one() -> None:
+    async with serving() as client:
+        first = await client.get(f"/feeds/{FEED}/groups?limit=1")
+        second = await client.get(f"/feeds/{FEED}/groups?limit=1&cursor=chair")
+        chair, cpi = await client.get(f"/feeds/{FEED}/groups/chair"), await client.get(f"/feeds/{FEED}/groups/cpi")
+        again = await client.get(f"/feeds/{FEED}/groups/chair", headers={"If-None-Match": chair.headers["ETag"]})
+        unknown = await client.get(f"/feeds/{FEED}/groups/never")
+
+    assert [(page.json["groups"], page.json["next"]) for page in (first, second)] == [
+        (["chair"], "chair"),
+        (["cpi"], None),
+    ]
+    assert chair.json == msgspec.to_builtins(home().group_record(FEED, "chair"))
+    assert sum(option["mix"] for option in chair.json["options"]) == pytest.approx(1.0)
+    assert ([part["name"] for part in cpi.json["cdf"]], "options" in cpi.json) == (["2"], False)
+    assert again.status == 304
+    assert (unknown.status, unknown.is_problem) == (404, True)
+
+
+async def test_of_groups_others_point_to_the_owner_with_the_page_that_is_asked_for() -> None:
+    async with serving(sources(owners=Group(econ=Elsewhere("http://worker-1:8080")))) as client:
+        listed, one = await client.get(f"/feeds/{FEED}/groups?limit=2"), await client.get(f"/feeds/{FEED}/groups/a%2Fb")
+
+    assert listed.headers["Location"] == f"http://worker-1:8080/feeds/{FEED}/groups?limit=2&redirected=yes"
+    assert one.headers["Location"] == f"http://worker-1:8080/feeds/{FEED}/groups/a%2Fb?redirected=yes"
