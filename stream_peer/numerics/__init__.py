@@ -43,6 +43,9 @@ outer_layer: How much of each mixer, and what is published of the mix?
 coherent: What do mixed forecasts of options say together, or of thresholds?
     simplex_projection, isotonic_regression
 
+category_losses: How far are forecasts of options from what happened, or of thresholds?
+    multi_category_brier, ranked_probability_score
+
 certificate: What can be promised?
     LEAST_INFORMATION, SUREST, noise_boundary, live_bounds, answer_variance, one_sided_boundary,
     confidence_at_all_times, regret_bounds
@@ -55,6 +58,7 @@ from stream_peer.numerics import (
     agreement,
     answers,
     arguments,
+    category_losses,
     certificate,
     coherent,
     dependence,
@@ -71,6 +75,7 @@ __all__ = [
     "agreement",
     "answers",
     "arguments",
+    "category_losses",
     "certificate",
     "coherent",
     "dependence",

@@ -4,8 +4,8 @@ A reader like any other: it sees output records only, keeps the highest revision
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
@@ -13,6 +13,7 @@ from stream_peer.events import topics
 from stream_peer.events.outputs import (
     ErrorRates,
     MixedForecast,
+    MixedGroup,
     PeerLosses,
     ReferenceAnswer,
     ScoredExpert,
@@ -85,11 +86,15 @@ MOMENTS = 240
 """How many records of ``weights`` a feed keeps to draw from; of more, every second one goes."""
 
 _Part = TypeVar("_Part", Weights, PeerLosses)
-_decode_weights = msgspec.json.Decoder(Weights).decode
-_decode_error_rates = msgspec.json.Decoder(ErrorRates).decode
-_decode_mixed = msgspec.json.Decoder(MixedForecast).decode
-_decode_losses = msgspec.json.Decoder(PeerLosses).decode
-_decode_reference = msgspec.json.Decoder(ReferenceAnswer).decode
+_Told: TypeAlias = Weights | ErrorRates | MixedForecast | MixedGroup | PeerLosses | ReferenceAnswer
+_DECODERS: Mapping[str, Callable[[bytes], _Told]] = {
+    topics.WEIGHTS: msgspec.json.Decoder(Weights).decode,
+    topics.ERROR_RATES: msgspec.json.Decoder(ErrorRates).decode,
+    topics.MIXED_FORECASTS: msgspec.json.Decoder(MixedForecast).decode,
+    topics.MIXED_GROUPS: msgspec.json.Decoder(MixedGroup).decode,
+    topics.PEER_LOSSES: msgspec.json.Decoder(PeerLosses).decode,
+    topics.REFERENCE_ANSWERS: msgspec.json.Decoder(ReferenceAnswer).decode,
+}
 
 
 class OutputHead(msgspec.Struct):
@@ -177,12 +182,15 @@ class FeedHistory:
         Of each moment, how many questions had been scored and outcomes revealed: both move weights.
     trust : list of TrustChange
         Every change of the trust state, however many.
+    groups : dict of str to MixedGroup
+        Questions with options or thresholds, the newest record of each.
     """
 
     def __init__(self, feed: str) -> None:
         self.feed = feed
         self.error_rates: ErrorRates | None = None
         self.forecasts: dict[str, MixedForecast] = {}
+        self.groups: dict[str, MixedGroup] = {}
         self.losses: dict[str, PeerLosses] = {}
         self.scored_rounds = ScoredRounds()
         self.reference_answers: dict[str, ReferenceAnswer] = {}
@@ -196,6 +204,28 @@ class FeedHistory:
     def weights(self) -> Weights | None:
         """The newest weights."""
         return self.moments[-1] if self.moments else None
+
+    def add(self, record: _Told) -> None:
+        """Take up a record of any of the feed's topics."""
+        if isinstance(record, Weights):
+            self.add_weights(record)
+        elif isinstance(record, PeerLosses):
+            self.add_losses(record)
+        elif isinstance(record, ErrorRates):
+            if self.error_rates is None or self.error_rates.revision < record.revision:
+                self.error_rates = record
+        else:
+            self._add_newest(record)
+
+    def _add_newest(self, record: MixedForecast | MixedGroup | ReferenceAnswer) -> None:
+        if isinstance(record, MixedGroup):
+            _keep(self.groups, record.group, record)
+        elif isinstance(record, ReferenceAnswer):
+            _keep(self.reference_answers, record.question, record)
+        else:
+            _keep(self.forecasts, record.question, record)
+            if record.scored is not None:
+                self.scored_rounds.name(record.question, record.scored)
 
     def add_weights(self, record: Weights) -> None:
         """Keep the newest record, and enough of the older ones to draw a curve."""
@@ -294,26 +324,10 @@ class ReplayHistory:
             self.feeds.pop(key.decode().partition("/")[0], None)  # of a record in parts each part has one
 
     def _add_output(self, topic: str, value: bytes) -> None:
-        if topic == topics.WEIGHTS:
-            weights = _decode_weights(value)
-            self._feed(weights.feed).add_weights(weights)
-        elif topic == topics.ERROR_RATES:
-            rates = _decode_error_rates(value)
-            feed = self._feed(rates.feed)
-            if feed.error_rates is None or feed.error_rates.revision < rates.revision:
-                feed.error_rates = rates
-        elif topic == topics.MIXED_FORECASTS:
-            mixed = _decode_mixed(value)
-            feed = self._feed(mixed.feed)
-            _keep(feed.forecasts, mixed)
-            if mixed.scored is not None:
-                feed.scored_rounds.name(mixed.question, mixed.scored)
-        elif topic == topics.REFERENCE_ANSWERS:
-            reference = _decode_reference(value)
-            _keep(self._feed(reference.feed).reference_answers, reference)
-        elif topic == topics.PEER_LOSSES:
-            losses = _decode_losses(value)
-            self._feed(losses.feed).add_losses(losses)
+        decode = _DECODERS.get(topic)
+        if decode is not None:
+            record = decode(value)
+            self._feed(record.feed).add(record)
 
     def _add_dead_letter(self, value: bytes | None, headers: Headers) -> None:
         refusal = refusal_of(headers)
@@ -323,13 +337,13 @@ class ReplayHistory:
         return self.feeds.setdefault(name, FeedHistory(name))
 
 
-_Answer = TypeVar("_Answer", MixedForecast, ReferenceAnswer)
+_Newest = TypeVar("_Newest", MixedForecast, MixedGroup, ReferenceAnswer)
 
 
-def _keep(kept: dict[str, _Answer], record: _Answer) -> None:
-    known = kept.get(record.question)
+def _keep(kept: dict[str, _Newest], name: str, record: _Newest) -> None:
+    known = kept.get(name)
     if known is None or known.revision < record.revision:
-        kept[record.question] = record
+        kept[name] = record
 
 
 def _news(before: Weights | None, record: Weights) -> float:

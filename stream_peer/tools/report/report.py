@@ -24,6 +24,7 @@ from stream_peer.tools.report.cards.overview import (
     verdict_card,
 )
 from stream_peer.tools.report.cards.parts import NOTHING_MORE, FeedExtras, FeedPage
+from stream_peer.tools.report.cards.questions import questions_card
 from stream_peer.tools.report.cards.trust import dependence_card, drift_card, groups_card, trust_card
 
 SHOWN_DEAD_LETTERS = 50
@@ -91,6 +92,7 @@ def _feed(page: FeedPage) -> str:
         mixers_card(page),
         "</section>",
         calibration_card(page),
+        questions_card(page),
         shadows_card(page),
         dependence_card(page),
         groups_card(page),

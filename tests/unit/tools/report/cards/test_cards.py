@@ -2,13 +2,22 @@
 
 import re
 from html import escape
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 import pytest
 
 from stream_peer.events import topics
-from stream_peer.events.outputs import Certificate, DriftedExpert, DriftedRate, Drifting, ExpertGroup, ShadowScores
+from stream_peer.events.outputs import (
+    Certificate,
+    DriftedExpert,
+    DriftedRate,
+    Drifting,
+    ExpertGroup,
+    MixedGroup,
+    PartForecast,
+    ShadowScores,
+)
 from stream_peer.serve.explanation import WeightExplanation
 from stream_peer.serve.pages.parts import style_sheet
 from stream_peer.settings.feed.model import FeedSettings, MethodSettings
@@ -19,6 +28,7 @@ from stream_peer.tools.report.cards.curves import calibration_card
 from stream_peer.tools.report.cards.experts import PRINTED, SHOWN, experts_card, why_card
 from stream_peer.tools.report.cards.overview import changed, figures, settings_card, shadows_card
 from stream_peer.tools.report.cards.parts import FeedExtras, FeedPage, figure
+from stream_peer.tools.report.cards.questions import questions_card
 from stream_peer.tools.report.cards.trust import (
     SHOWN_CHANGES,
     SHOWN_MEMBERS,
@@ -27,6 +37,7 @@ from stream_peer.tools.report.cards.trust import (
     groups_card,
     trust_card,
 )
+from stream_peer.tools.report.group_record import group_losses
 from stream_peer.tools.report.plots import certificate_plot, error_rate_plot, weights_plot
 from tests.unit.tools.replay.file_lines import lines, season
 from tests.unit.tools.report.sample_history import FEED, add, losses, mixed, sample_history, weights
@@ -383,3 +394,58 @@ def test_a_bound_above_what_a_loss_can_be_is_told_as_none_yet_and_not_drawn() ->
     assert certified.y == [0.5]
     assert "none yet" in figures(FeedPage(history.feeds[FEED], vacuous, 0))
     assert "none yet" not in figures(page_of(history))
+
+
+def group_of(name: str, revision: int, **parts: Any) -> MixedGroup:
+    return MixedGroup(
+        feed=FEED,
+        settings="9f3c2a11",
+        revision=revision,
+        at="2026-03-01T12:00:00Z",
+        trust="ok",
+        group=name,
+        boundary=f"2026-03-{revision:02}T00:00:00Z",
+        final=True,
+        **parts,
+    )
+
+
+def test_questions_with_options_and_thresholds_are_scored_as_one_each_and_shown() -> None:
+    history = ReplayHistory()
+    add(history, topics.WEIGHTS, weights(1, {"a": 1.0}))
+    feed = history.feeds[FEED]
+    assert questions_card(page_of(history)) == ""
+    said = {"chair::=Ada": (0.6, 0), "chair::=Bo": (0.6, 1), "cpi::<=10": (0.4, 1), "cpi::<=9": (0.5, 0)}
+    for revision, (question, (mix, outcome)) in enumerate(said.items(), start=2):
+        add(history, topics.MIXED_FORECASTS, mixed(question, revision, mix, 0.5, outcome))
+    # Of a question that two outcomes contradict nothing is scored.
+    for revision, option in enumerate(("x", "y"), start=8):
+        add(history, topics.MIXED_FORECASTS, mixed(f"odd::={option}", revision, 0.5, 0.5, 1))
+    many = [PartForecast(name=f"<b>{n}</b>", mix=0.05, stretched=0.05, outcome=1 if n == 19 else 0) for n in range(20)]
+    cdf = [
+        PartForecast(name="9", mix=0.45, stretched=0.45, outcome=0),
+        PartForecast(name="10", mix=0.45, stretched=0.45, outcome=1),
+    ]
+    add(history, topics.MIXED_GROUPS, group_of("chair", 2, options=many))
+    add(history, topics.MIXED_GROUPS, group_of("cpi", 3, cdf=cdf))
+
+    losses = {kind: group_losses(feed, kind) for kind in ("options", "thresholds")}
+    card = questions_card(page_of(history))
+
+    scored = {kind: [float(found[name][0]) for name in ("mix", "mix, raw", "mean")] for kind, found in losses.items()}
+    assert scored == {
+        "options": pytest.approx([0.5, 0.36 + 0.16, 0.5]),
+        "thresholds": pytest.approx([(0.45**2 + 0.55**2) / 2, (0.25 + 0.36) / 2, 0.25]),
+    }
+    assert len(losses["options"]["mean"]) == 1
+    for shown in (
+        "0.5200",
+        "0.2525",
+        "12 others",
+        "outcome: above 9, at most 10",
+        "Probability of at most each threshold",
+    ):
+        assert shown in card
+    assert card.count('class="ours"') == 1, "the option that came true is shown, however unlikely"
+    assert "<b>19" not in card
+    assert card.index("<h4>cpi") < card.index("<h4>chair"), "the latest comes first"
