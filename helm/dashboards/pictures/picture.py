@@ -14,10 +14,8 @@ from PIL import Image
 
 from helm.dashboards.pictures.answers import Answer, Series, Span
 from helm.dashboards.pictures.canvas import NORMAL, Canvas
-from helm.dashboards.pictures.graphs import draw_lines
-from helm.dashboards.pictures.numbers import draw_nothing, draw_numbers
-from helm.dashboards.pictures.states import draw_states
-from helm.dashboards.pictures.tables import draw_table
+from helm.dashboards.pictures.graphs import draw_lines, draw_states
+from helm.dashboards.pictures.newest import draw_nothing, draw_numbers, draw_table
 from helm.dashboards.reading import Query, panels, queries
 
 Ask = Callable[[Query], Sequence[Series]]
