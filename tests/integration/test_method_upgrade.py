@@ -13,7 +13,7 @@ from tests.integration.support.service import APPLY, Service, service
 
 pytestmark = pytest.mark.real_kafka
 
-EARLIER = "tests.integration.support.worker_before_methods"
+EARLIER = "is_before_method_versions"
 REFUSED = "are of a release that does not serve version 2: feeds stay at version 1"
 
 

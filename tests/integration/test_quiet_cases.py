@@ -15,7 +15,7 @@ from tests.integration.support.waiting import wait_until
 pytestmark = [pytest.mark.real_kafka, pytest.mark.case("C37")]
 
 CLOSES = 15 * DAY
-GATED = "tests.integration.support.gated_worker"
+GATED = "has_gates"
 
 
 def daily_news() -> list[Event]:
@@ -77,6 +77,6 @@ def start(made: Service, gates: Path) -> Worker:
     """A worker that can be held up."""
     made.run("topics", "apply")
     made.run("settings", "apply", "--no-wait")  # before the worker compares them with its file
-    worker = made.start(module=GATED, GATES=str(gates), STREAM_PEER_INSTANCE="w1")
+    worker = made.start(altered=GATED, GATES=str(gates), STREAM_PEER_INSTANCE="w1")
     made.wait_configured()
     return worker.wait_ready()

@@ -1,6 +1,6 @@
 """Settings that change what a feed's numbers mean, applied to a live feed: its log is folded anew, on real Kafka.
 
-The worker waits for the test in the middle of what it does (see ``gated_worker``), so that nothing here is a race.
+The worker waits for the test in the middle of what it does (see ``altered_worker``), so that nothing here is a race.
 """
 
 import json
@@ -57,7 +57,7 @@ class Rebuilding(NamedTuple):
 
     def start(self) -> Worker:
         """Start the worker, or start it again."""
-        return self.service.start(module=GATED, GATES=str(self.gates.directory))
+        return self.service.start(altered=GATED, GATES=str(self.gates.directory))
 
     def apply(self, feed: str, **changed: Any) -> None:
         """Apply other settings of a feed."""

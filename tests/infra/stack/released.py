@@ -43,7 +43,7 @@ class Released(Service):
         self.directory.chmod(0o755)  # the image's user reads the settings
         self._store = store
 
-    def worker(self, environment: dict[str, str], log: Path, module: str) -> Worker:
+    def worker(self, environment: dict[str, str], log: Path, altered: str) -> Worker:
         """Start a worker from the image, or from the wheel."""
         return self._started("worker", environment, log)
 

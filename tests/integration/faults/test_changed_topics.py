@@ -66,7 +66,7 @@ def test_added_partitions_are_told_and_the_way_back_that_is_named_loses_nothing_
 
 
 LAST_DAY = 24.0 * 30
-WATCHFUL = "tests.integration.support.watchful_worker"
+WATCHFUL = "compares_topics_every_second"
 QUESTION_STATE, FEED_STATE = "question-changelog", "feed-changelog"
 """The order in which a test deletes inputs and states matters: a state is folded from an input that is still whole."""
 

@@ -25,7 +25,7 @@ def test_quiet_questions_close_on_time_whatever_a_workers_clock_says_and_however
     clock.write_text(str(SKEWS["ahead"]))
     with service(kafka, tmp_path, shape=Shape(1, 1), feeds=LIVE) as made:
         made.run("topics", "apply")
-        worker = made.start(module="tests.integration.support.wrong_clock", CLOCK=str(clock))
+        worker = made.start(altered="has_a_wrong_clock", CLOCK=str(clock))
         made.run(*APPLY)
         made.wait_configured()
 

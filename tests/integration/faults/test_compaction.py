@@ -27,7 +27,7 @@ AT_ONCE = {
     "min.compaction.lag.ms": "0",
     "delete.retention.ms": "100",
 }
-UNCHECKED = "tests.integration.support.unchecked_worker"
+UNCHECKED = "takes_any_topics"
 
 
 @pytest.fixture(scope="module")

@@ -40,7 +40,7 @@ def test_state_that_comes_late_is_found_by_an_idle_owner_who_goes_on(
 ) -> None:
     with service(kafka, tmp_path, shape=Shape(1, 1)) as made:
         made.run("topics", "apply")
-        worker = made.start("w1", "tests.integration.support.looking_worker")
+        worker = made.start("w1", "looks_always")
         made.run(*APPLY)
         made.wait_configured()
         made.send([question("q1", "econ", 48.0), forecast("q1", "ann", 0.7, 24.0)])

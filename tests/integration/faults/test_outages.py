@@ -75,7 +75,7 @@ def test_a_rebuild_that_begins_while_its_broker_is_away_waits_for_it_and_ends_wh
     }
     with service(client, tmp_path, shape=Shape(2, 1), broker_patience="60s", feeds=feeds) as run:
         run.run("topics", "apply")
-        worker = run.start(module=GATED, GATES=str(gates.directory))
+        worker = run.start(altered=GATED, GATES=str(gates.directory))
         run.run(*APPLY)
         run.wait_configured()
         for feed, name in (("econ", "ab"), ("twin", "ba")):  # of two names with the same letters crowds say the same

@@ -159,10 +159,9 @@ def test_a_changelog_that_ends_in_a_marker_of_a_transaction_holds_nobody_up(
 def test_former_and_present_workers_run_side_by_side_and_nothing_is_lost_or_counted_twice(
     kafka: KafkaClient, tmp_path: Path, untouched: dict[str, Any]
 ) -> None:
-    former = "tests.integration.support.former_worker"
     with service(kafka, tmp_path, shape=SHAPE, feeds=FEEDS) as deployment:
         deployment.run("topics", "apply")
-        deployment.start("former", former)
+        deployment.start("former", "is_the_former_release")
         deployment.run(*APPLY)
         deployment.wait_configured()
         told(deployment, before(), 1.5 * DAY)

@@ -16,7 +16,7 @@ pytestmark = [pytest.mark.real_kafka, pytest.mark.faults]
 def test_a_worker_that_cannot_write_its_log_starts_works_and_ends_with_0(kafka: KafkaClient, tmp_path: Path) -> None:
     with service(kafka, tmp_path, shape=Shape(1, 1), feeds={"econ": {}}) as made:
         made.run("topics", "apply")
-        worker = made.start(module="tests.integration.support.unwritable_log").wait_ready()
+        worker = made.start(altered="cannot_write_files").wait_ready()
         made.run(*APPLY)
         made.send([question("q", "econ", 24.0), *crowd("q", 6, 23.0)])
         made.tick(milliseconds(25.0))

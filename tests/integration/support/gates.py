@@ -1,11 +1,11 @@
-"""Gates of a ``gated_worker``, for the tests that open and close them."""
+"""Where an altered worker waits for the tests that open and close its gates."""
 
 from pathlib import Path
 
 from tests.integration.support.service import Service
 from tests.integration.support.waiting import wait_until
 
-GATED = "tests.integration.support.gated_worker"
+GATED = "has_gates"
 
 
 class Gates:

@@ -213,15 +213,16 @@ class Service:
         assert done.returncode == 0, f"{arguments} ended with {done.returncode}:\n{done.stdout}{done.stderr}"
         return done.stdout
 
-    def start(self, name: str = "w1", module: str = "stream_peer", **environment: str) -> Worker:
-        """Start a worker, or start it again."""
+    def start(self, name: str = "w1", altered: str = "", **environment: str) -> Worker:
+        """Start a worker, or start it again; ``altered``: with one of the alterations of ``altered_worker``."""
         env = {**self.environment(), **environment}
-        self.workers[name] = self.worker(env, self.directory / f"{name}.log", module)
+        self.workers[name] = self.worker(env, self.directory / f"{name}.log", altered)
         return self.workers[name]
 
-    def worker(self, environment: dict[str, str], log: Path, module: str) -> Worker:
+    def worker(self, environment: dict[str, str], log: Path, altered: str) -> Worker:
         """The process, started."""
-        return Worker([sys.executable, "-m", module, "worker"], environment, log)
+        program = ["tests.integration.support.altered_worker", altered] if altered else ["stream_peer"]
+        return Worker([sys.executable, "-m", *program, "worker"], environment, log)
 
     def set_up(self, name: str = "w1", **environment: str) -> Self:
         """Make the topics, start a worker, apply the feed settings and wait until every partition has them."""
