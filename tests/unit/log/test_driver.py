@@ -18,6 +18,7 @@ from stream_peer.log.driver import (
 )
 from stream_peer.log.stage import Effects, LogRecord, Output
 from stream_peer.settings.process import SnapshotEvery
+from tests.unit.clock import Clock
 from tests.unit.kafka.worker.fakes import MEANING, RebuildingStage
 
 LOG = [LogRecord(n, n, key, b"1") for n, key in enumerate([b"a", b"b", MEANING, b"a", MEANING, b"c"])]
@@ -39,7 +40,7 @@ def test_each_record_is_folded_and_each_rebuild_carried_out_before_the_next() ->
 @pytest.mark.parametrize("size", [1, 2, 100])
 def test_a_rebuild_is_the_same_whatever_the_portions_in_which_its_log_comes(size: int) -> None:
     stage = RebuildingStage()
-    took(driven(stage, Clock()), LOG)
+    took(driven(stage, Clock(0.0)), LOG)
     steps = rebuild(stage, 2)
     next(steps)
     for start in range(0, len(LOG), size):
@@ -50,7 +51,7 @@ def test_a_rebuild_is_the_same_whatever_the_portions_in_which_its_log_comes(size
 
 def test_a_rebuild_that_is_stopped_leaves_the_stage_as_it_was() -> None:
     stage = RebuildingStage()
-    took(driven(stage, Clock()), LOG)
+    took(driven(stage, Clock(0.0)), LOG)
     before = dict(stage.counts)
     steps = rebuild(stage, 2)
     next(steps)
@@ -60,8 +61,8 @@ def test_a_rebuild_that_is_stopped_leaves_the_stage_as_it_was() -> None:
 
 
 def test_nothing_is_folded_behind_a_record_that_calls_for_a_rebuild() -> None:
-    assert driven(RebuildingStage(), Clock()).take(LOG, Effects(), until=1.0) == 3
-    assert driven(RebuildingStage(), Clock()).take(LOG[:2], Effects(), until=1.0) == 2
+    assert driven(RebuildingStage(), Clock(0.0)).take(LOG, Effects(), until=1.0) == 3
+    assert driven(RebuildingStage(), Clock(0.0)).take(LOG[:2], Effects(), until=1.0) == 2
 
 
 @pytest.mark.parametrize(
@@ -91,16 +92,6 @@ def test_records_of_other_keys_are_not_folded_and_nothing_is_published() -> None
 # --- an owner's driver ---
 
 
-class Clock:
-    """Moves by hand."""
-
-    def __init__(self) -> None:
-        self.at = 0.0
-
-    def __call__(self) -> float:
-        return self.at
-
-
 EVERY = SnapshotEvery(seconds=10, records=4, bytes=1_000)
 
 
@@ -115,7 +106,7 @@ def took(driver: Driver, log: Sequence[LogRecord]) -> Effects:
 
 
 def test_a_checkpoint_is_outputs_then_state_and_covers_the_log_only_when_both_are_durable() -> None:
-    driver = driven(stage := RebuildingStage(), Clock())
+    driver = driven(stage := RebuildingStage(), Clock(0.0))
     took(driver, LOG[:2])
     stage.changed = {"econ": 1_000}
     seen = [(type(item), driver.covered, driver.records) for item in driver.checkpoint()]
@@ -124,7 +115,7 @@ def test_a_checkpoint_is_outputs_then_state_and_covers_the_log_only_when_both_ar
 
 
 def test_a_checkpoint_that_is_stopped_covers_nothing() -> None:
-    driver = driven(RebuildingStage(), Clock())
+    driver = driven(RebuildingStage(), Clock(0.0))
     took(driver, LOG[:2])
     steps = driver.checkpoint()
     next(steps), next(steps)
@@ -133,7 +124,7 @@ def test_a_checkpoint_that_is_stopped_covers_nothing() -> None:
 
 
 def test_a_checkpoint_is_due_after_so_many_records_so_many_bytes_or_so_many_seconds() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     driver = driven(RebuildingStage(), clock)
     list(driver.checkpoint())
     due = []
@@ -150,7 +141,7 @@ def test_a_checkpoint_is_due_after_so_many_records_so_many_bytes_or_so_many_seco
 
 
 def test_rebuilt_state_is_not_made_durable_under_an_offset_that_is_covered_already() -> None:
-    driver = driven(stage := RebuildingStage(), Clock(), applied=2)
+    driver = driven(stage := RebuildingStage(), Clock(0.0), applied=2)
     stage.needs_rebuild = True
     steps = driver.rebuild()
     assert next(steps) == NeedsLog(2)
@@ -163,7 +154,7 @@ def test_rebuilt_state_is_not_made_durable_under_an_offset_that_is_covered_alrea
 
 
 def test_a_feed_is_published_at_most_once_in_its_interval() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     clock.at = 100.0
     driver = driven(stage := RebuildingStage(), clock)
     published = []

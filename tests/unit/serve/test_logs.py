@@ -11,6 +11,7 @@ import structlog
 from stream_peer.serve.logs import LimitedHandler, Repeats, configure
 from stream_peer.settings.process import Log, Secret
 from tests.integration.support.waiting import wait_until
+from tests.unit.clock import Clock
 
 
 @pytest.fixture(autouse=True)
@@ -107,14 +108,6 @@ def test_a_secret_never_appears_whoever_logs_it() -> None:
     assert "Traceback" in str(lines(out)[2]["exception"])
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def record(message: str, *arguments: object, level: int = logging.WARNING) -> logging.LogRecord:
     return logging.LogRecord("aiokafka", level, "file", 1, message, arguments, None)
 
@@ -124,13 +117,13 @@ def counts(records: list[logging.LogRecord]) -> list[int]:
 
 
 def test_repeats_are_kept_back_and_counted_until_their_window_is_over() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     repeats = Repeats(burst=2, window=10.0, clock=clock)
 
     shown = [repeats.admits(record("no broker %s", number)) for number in range(5)]
-    clock.now = 9.9
+    clock.at = 9.9
     too_early = repeats.take_over()
-    clock.now = 10.0
+    clock.at = 10.0
 
     assert shown == [True, True, False, False, False]
     assert too_early == []
@@ -140,7 +133,7 @@ def test_repeats_are_kept_back_and_counted_until_their_window_is_over() -> None:
 
 
 def test_other_messages_and_levels_are_not_held_back_with_a_repeated_one() -> None:
-    repeats = Repeats(burst=1, clock=Clock())
+    repeats = Repeats(burst=1, clock=Clock(0.0))
 
     assert repeats.admits(record("a"))
     assert not repeats.admits(record("a"))
@@ -161,17 +154,17 @@ def test_the_one_warning_of_a_question_is_no_repeat_of_that_of_another() -> None
 
 
 def test_a_window_in_which_nothing_was_kept_back_leaves_no_line() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     repeats = Repeats(burst=2, window=1.0, clock=clock)
     repeats.admits(record("a"))
-    clock.now = 5.0
+    clock.at = 5.0
 
     assert repeats.take_over() == []
     assert repeats.admits(record("a"))
 
 
 def test_what_is_remembered_of_kinds_does_not_grow_without_bound_and_no_count_is_lost() -> None:
-    repeats = Repeats(burst=1, clock=Clock())
+    repeats = Repeats(burst=1, clock=Clock(0.0))
     shown, told = 0, []
 
     for number in range(3000):
@@ -183,13 +176,13 @@ def test_what_is_remembered_of_kinds_does_not_grow_without_bound_and_no_count_is
 
 
 def test_how_many_were_kept_back_is_a_line_of_its_own_before_the_next() -> None:
-    out, clock = io.StringIO(), Clock()
+    out, clock = io.StringIO(), Clock(0.0)
     configure(Log(format="json"), stream=out)
     limited(Repeats(burst=1, window=1.0, clock=clock), out)
     log = structlog.get_logger("stream_peer.kafka.worker.faust_bridge")
     for _ in range(3):
         log.warning("again", partition=3)
-    clock.now = 2.0
+    clock.at = 2.0
     log.warning("other")
 
     first, left_out, other = lines(out)
@@ -237,7 +230,7 @@ def test_at_the_end_of_the_process_nothing_is_left_untold() -> None:
 
 
 def test_our_own_notes_are_never_held_back() -> None:
-    repeats = Repeats(burst=1, clock=Clock())
+    repeats = Repeats(burst=1, clock=Clock(0.0))
     notes = [logging.LogRecord("stream_peer.kafka", logging.INFO, "f", 1, "owned", (), None) for _ in range(5)]
 
     assert all(repeats.admits(note) for note in notes)

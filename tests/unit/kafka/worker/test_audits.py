@@ -8,6 +8,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer, token_row
+from tests.unit.clock import Clock
 from tests.unit.kafka.worker.fakes import (
     FakeEvent,
     FakeLogs,
@@ -20,13 +21,6 @@ from tests.unit.kafka.worker.fakes import (
     records,
     surroundings,
 )
-
-
-class Clock:
-    at = 1_000.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 @pytest.fixture

@@ -7,16 +7,10 @@ from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import BATCH_RECORDS, OrderProof, _cut
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.process import now
+from tests.unit.clock import Clock
 from tests.unit.kafka.worker.fakes import records
 
 HERE = TopicPartition("forecast-events", 0)
-
-
-class Clock:
-    at = 100.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 def test_a_fetch_after_a_seek_proves_the_hole_between_what_was_wanted_and_where_it_began() -> None:

@@ -13,6 +13,7 @@ from faust.assignor.partition_assignor import PartitionAssignor
 from stream_peer.kafka.worker import faust_bridge
 from stream_peer.kafka.worker.faust_bridge import owners_of
 from stream_peer.kafka.worker.feed_owners import GroupMembers
+from tests.unit.clock import Clock
 
 
 def assigned(url: str, **partitions: list[int]) -> bytes:
@@ -48,13 +49,6 @@ class Brokers:
         self.asked += 1
         members = [("id", "client", "host", b"", member) for member in self.members]
         return [SimpleNamespace(groups=[(0, groups[0], self.state, "consumer", "faust", members, 0)])]
-
-
-class Clock:
-    at = 100.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 @pytest.fixture

@@ -9,14 +9,8 @@ from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.ownership import RunningApp
 from stream_peer.kafka.worker.port import TopicPartition
+from tests.unit.clock import Clock
 from tests.unit.kafka.worker.fakes import FakeMember
-
-
-class Clock:
-    at = 50.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 def app(

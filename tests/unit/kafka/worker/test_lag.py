@@ -10,15 +10,8 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, LogOrigin, Writer
+from tests.unit.clock import Clock
 from tests.unit.kafka.worker.fakes import FakeEvent, FakeProducer, FakeSource, SumStage, records, surroundings
-
-
-class Clock:
-    at = 100.0
-
-    def __call__(self) -> float:
-        return self.at
-
 
 END = LogEnd(12, 10)  # behind 10 lies a transaction that is still open
 

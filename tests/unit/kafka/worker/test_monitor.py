@@ -15,8 +15,8 @@ from stream_peer.kafka.worker.port import LogEnd, TopicPartition
 from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.producer import BrokerClock
 from stream_peer.log.signatures import Signatures
+from tests.unit.clock import Clock
 from tests.unit.kafka.worker.fakes import FakeMember, FakeProducer, surroundings
-from tests.unit.kafka.worker.test_health import Clock
 from tests.unit.kafka.worker.test_lag import partition
 
 

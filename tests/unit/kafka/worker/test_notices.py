@@ -12,13 +12,7 @@ from stream_peer.kafka.worker.notices import (
     Notices,
 )
 from stream_peer.log.stage import Warned
-
-
-class Clock:
-    at = 1_000.0
-
-    def __call__(self) -> float:
-        return self.at
+from tests.unit.clock import Clock
 
 
 @pytest.fixture

@@ -6,16 +6,10 @@ from structlog.testing import capture_logs
 from stream_peer.kafka.worker.health import TOLD_AFTER_SECONDS
 from stream_peer.kafka.worker.monitor import OpenTransactions
 from stream_peer.kafka.worker.port import LogEnd, TopicPartition, log_end
+from tests.unit.clock import Clock
 
 HERE = TopicPartition("forecast-events", 3)
 OPEN = LogEnd(30, 10)
-
-
-class Clock:
-    at = 100.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 def test_a_wait_is_one_line_when_it_is_longer_than_ordinary_ones_and_one_when_it_ends() -> None:

@@ -7,16 +7,9 @@ import pytest
 from stream_peer.kafka.worker.heartbeats import Deadlines, Exit, Heartbeats
 from stream_peer.kafka.worker.process import Watchdog, now
 from tests.integration.support.waiting import wait_until
+from tests.unit.clock import Clock
 
 LIMITS = Deadlines(silence=3.0, shutdown=8.0, broker=20.0)
-
-
-class Clock:
-    def __init__(self) -> None:
-        self.at = 1_000.0
-
-    def __call__(self) -> float:
-        return self.at
 
 
 @pytest.fixture

@@ -14,6 +14,7 @@ from yarl import URL
 
 from stream_peer.serve.http.probes import FRESH_SECONDS, Scrapes
 from stream_peer.serve.http.server import Runner
+from tests.unit.clock import Clock
 
 
 class Counted(Collector):
@@ -28,16 +29,6 @@ class Counted(Collector):
 
     def describe(self) -> Iterator[Metric]:
         return iter(())
-
-
-class Clock:
-    """Stands still until a test moves it."""
-
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 class Scraped:
@@ -80,7 +71,7 @@ async def test_any_number_of_scrapes_in_a_second_reads_the_metrics_once() -> Non
 async def test_a_scrape_after_a_second_reads_them_again() -> None:
     async with Scraped() as scraped:
         before, _ = await scraped.get()
-        scraped.clock.now += FRESH_SECONDS
+        scraped.clock.at += FRESH_SECONDS
         after, _ = await scraped.get()
 
     assert (b"readings 1.0" in before, b"readings 2.0" in after) == (True, True)
