@@ -1,18 +1,17 @@
 """Files with secrets: the deployment's secret, signing keys, and the producers with what each may say."""
 
 import codecs
-import difflib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import msgspec
-import yaml
 
 from stream_peer.errors import SettingFault, SettingsError
+from stream_peer.events.spelling import did_you_mean
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.settings.process.model import Settings
-from stream_peer.settings.process.yaml_file import read_yaml, yaml_fault
+from stream_peer.settings.process.yaml_file import read_yaml_file
 
 MIN_KEY_BYTES = 16
 """Of a line: a shorter one can be guessed."""
@@ -135,22 +134,14 @@ class _Reader:
         self.faults: list[SettingFault] = []
 
     def read(self) -> Producers:
-        content = self._fields("", self._content(), _FILE)
+        found = read_yaml_file(self._file, "producers_file", self.faults)
+        content = self._fields("", {} if found is None and self.faults else found, _FILE)
         named = content.get("producers", {})
         if not named and not self.faults:
             self._fault("producers", "names no producer, so that nothing would be accepted")
         producers = [self._producer(name, fields) for name, fields in named.items()]
         self._check_keys_differ(producers)
         return Producers(producers, content.get("others", "refuse"))
-
-    def _content(self) -> object:
-        try:
-            return read_yaml(self._file.read_text(encoding="utf-8-sig"))
-        except OSError as error:
-            self._fault("producers_file", f"cannot be read: {error.strerror}")
-        except (yaml.YAMLError, UnicodeDecodeError) as error:
-            self._fault("producers_file", f"is no YAML: {yaml_fault(error)}")
-        return {}
 
     def _producer(self, name: str, given: object) -> Producer:
         path = f"producers.{name}"
@@ -190,9 +181,8 @@ class _Reader:
         right = {}
         for name, value in given.items():
             if name not in types:
-                close = difflib.get_close_matches(name, types, n=1)
-                advice = f"did you mean {close[0]}?" if close else f"there are {', '.join(types)}"
-                self._fault(f"{before}{name}", f"no such setting; {advice}")
+                advice = did_you_mean(str(name), types) or f"; there are {', '.join(types)}"
+                self._fault(f"{before}{name}", f"no such setting{advice}")
                 continue
             found = self._converted(f"{before}{name}", value, types[name])
             if found is not None:

@@ -9,7 +9,6 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import msgspec
-import yaml
 
 from stream_peer.errors import SettingFault, SettingsError
 from stream_peer.events.spelling import did_you_mean
@@ -32,7 +31,7 @@ from stream_peer.settings.process.model import (
     is_block,
     leaves,
 )
-from stream_peer.settings.process.yaml_file import read_yaml, yaml_fault
+from stream_peer.settings.process.yaml_file import read_yaml_file
 
 _SIZES = {"": 1, "B": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30}
 _SIZE = re.compile(r"^\s*([0-9]+(?:\.[0-9]+)?)\s*([KMG]?I?B?)\s*$", re.IGNORECASE)
@@ -216,15 +215,9 @@ def read_file(file: Path | None, faults: list[SettingFault]) -> tuple[Layer, dic
     if file is None:
         return {}, {}
     origin = f"file {file}"
-    try:
-        content = read_yaml(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        faults.append(SettingFault("config", origin, f"cannot be read: {error.strerror}"))
+    content = read_yaml_file(file, "config", faults)
+    if content is None:
         return {}, {}
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
-        faults.append(SettingFault("config", origin, f"is no YAML: {yaml_fault(error)}"))
-        return {}, {}
-    content = {} if content is None else content
     if not isinstance(content, dict):
         faults.append(SettingFault("config", origin, "must be a mapping of settings"))
         return {}, {}

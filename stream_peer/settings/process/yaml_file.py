@@ -1,9 +1,12 @@
-"""The settings file: YAML as version 1.2 reads it."""
+"""Files of settings: YAML as version 1.2 reads it."""
 
 import re
+from pathlib import Path
 from typing import Any
 
 import yaml
+
+from stream_peer.errors import SettingFault
 
 _TAG = "tag:yaml.org,2002:"
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -70,7 +73,19 @@ for _name, _pattern, _first in (
     _PlainLoader.add_implicit_resolver(f"{_TAG}{_name}", re.compile(_pattern, re.IGNORECASE), list(_first))
 
 
-def yaml_fault(error: Exception) -> str:
+def read_yaml_file(file: Path, setting: str, faults: list[SettingFault]) -> object:
+    """The document of a file that a setting names; None, and a fault of that setting, if it is none."""
+    try:
+        return read_yaml(file.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        message = f"cannot be read: {error.strerror}"
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        message = f"is no YAML: {_where(error)}"
+    faults.append(SettingFault(setting, f"file {file}", message))
+    return None
+
+
+def _where(error: Exception) -> str:
     """What is wrong with a document, and where."""
     mark, problem = getattr(error, "problem_mark", None), getattr(error, "problem", None)
     if mark is None:
