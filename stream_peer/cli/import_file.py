@@ -89,8 +89,7 @@ _FLAGS = (
 
 def _plan(name: str, files: tuple[Path, ...], given: dict[str, Any]) -> "ImportPlan":
     from stream_peer.tools.formats.adapter import FormatOptions
-    from stream_peer.tools.formats.catalogue import FORMATS
-    from stream_peer.tools.formats.imported import ImportPlan
+    from stream_peer.tools.formats.imported import FORMATS, ImportPlan
 
     must_be_feed_name(given["feed"], "--feed")
     options = FormatOptions(_columns(given["columns"]), given["unit"], given["thresholds"], given["expert"])
@@ -235,8 +234,7 @@ def whatif_command(invocation: Invocation, *, plan: "ImportPlan", of_files: OfFi
     from stream_peer.cli.replay import ReplayReport
     from stream_peer.tools.formats.imported import event_lines, gathered, import_summary
     from stream_peer.tools.replay.replay import replay
-    from stream_peer.tools.replay.summary import replay_summary
-    from stream_peer.tools.replay.when import told_when
+    from stream_peer.tools.replay.summary import replay_summary, told_when
 
     with ExitStack() as stack:
         progress = stack.enter_context(progress_bar("events"))

@@ -33,9 +33,6 @@ if TYPE_CHECKING:
     from stream_peer.tools.replay.run import Run
 
 
-Progress = Callable[[int, int], None]
-
-
 _MOST_REVISED = ""
 _NAMED = 3
 

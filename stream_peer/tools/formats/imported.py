@@ -1,7 +1,7 @@
-"""An import from beginning to end: files in, events out, and what was used of the files."""
+"""An import of files in one of the formats: files in, events out, and what was used of them."""
 
 import sqlite3
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import NamedTuple
@@ -9,12 +9,32 @@ from typing import NamedTuple
 import msgspec
 
 from stream_peer.errors import NothingUsableError, UnwritableFileError
-from stream_peer.tools.formats.adapter import FormatOptions
-from stream_peer.tools.formats.catalogue import FORMATS
+from stream_peer.tools.formats.adapter import Adapter, FormatOptions
 from stream_peer.tools.formats.gathered import Gathered, RefusedRow, question_names
+from stream_peer.tools.formats.gjopen import GJOPEN
+from stream_peer.tools.formats.hubverse import HUBVERSE
+from stream_peer.tools.formats.kalshi import KALSHI
+from stream_peer.tools.formats.llm_panel import LLM_PANEL
+from stream_peer.tools.formats.manifold import MANIFOLD
+from stream_peer.tools.formats.metaculus import METACULUS
+from stream_peer.tools.formats.polymarket import POLYMARKET
 from stream_peer.tools.formats.sources import ImportSources
+from stream_peer.tools.formats.table import TABLE
 from stream_peer.tools.replay.files import FileLine, Progress, written_whole
 from stream_peer.tools.replay.history import many
+
+FORMATS: Mapping[str, Adapter] = {
+    "csv": TABLE,
+    "parquet": TABLE,
+    "metaculus": METACULUS,
+    "manifold": MANIFOLD,
+    "gjopen": GJOPEN,
+    "hubverse": HUBVERSE,
+    "polymarket": POLYMARKET,
+    "kalshi": KALSHI,
+    "llm-panel": LLM_PANEL,
+}
+
 
 _encode = msgspec.json.Encoder().encode
 

@@ -33,7 +33,7 @@ _AT_ONCE = 1 << 16
 _LEVEL = 6  # of gzip
 
 Progress = Callable[[int, int], None]
-"""Told how many bytes of how many are read."""
+"""Told how many of how many are done: bytes read, events folded or written."""
 
 
 class FileLine(NamedTuple):

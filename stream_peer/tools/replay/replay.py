@@ -25,15 +25,13 @@ from stream_peer.tools.replay.file_events import (
     shuffle,
     timed,
 )
-from stream_peer.tools.replay.files import FileLine
+from stream_peer.tools.replay.files import FileLine, Progress
 from stream_peer.tools.replay.history import ReplayHistory
 from stream_peer.tools.replay.run import CONTROLS, RefusedLine, ReplayPlan, ReplayProbe, Run, Write
 
 _ALWAYS = {"history": True, "backdate_limit": None, "idle_after": None}
 _UNLESS_SAID = {"history_for": "10000y"}
 """A file may be shuffled: its clock runs ahead of most of its questions, whose histories must not go for that."""
-
-Progress = Callable[[int, int], None]
 
 
 class ReplayOptions(NamedTuple):

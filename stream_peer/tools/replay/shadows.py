@@ -1,7 +1,7 @@
 """Shadows: the same events folded under other settings, how their mixed forecasts did, and the table that compares."""
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -19,7 +19,7 @@ from stream_peer.log.stage import Effects
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
 from stream_peer.settings.feed.model import ROUNDS
 from stream_peer.settings.feed.shadows import is_shadow_name
-from stream_peer.tools.replay.files import FileLine
+from stream_peer.tools.replay.files import FileLine, Progress
 from stream_peer.tools.replay.history import head_of, rounded
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings
 from stream_peer.tools.replay.run import ReplayProbe
@@ -79,8 +79,6 @@ def shadow_scores(
 
 
 _NEXT_ASSIGNMENT = re.compile(r",(?=[A-Za-z_][A-Za-z0-9_.-]*=)")
-
-Progress = Callable[[int, int], None]
 
 
 class ReplayShadow(NamedTuple):

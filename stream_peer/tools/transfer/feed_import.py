@@ -2,7 +2,7 @@
 
 import hashlib
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from itertools import count, islice
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,10 +36,10 @@ from stream_peer.questions.rounds import in_parts
 from stream_peer.settings.feed.document import load_document
 from stream_peer.settings.feed.model import MEANING, UNSTATED_METHOD
 from stream_peer.settings.process import Settings
+from stream_peer.tools.replay.files import Progress
 from stream_peer.tools.transfer.feed_file import Header, Line, RecordLine, digest_of_file, read_feed
 from stream_peer.tools.transfer.reshape import renamed
 
-Progress = Callable[[int, int], None]
 _ID_BYTES = 6
 
 

@@ -10,8 +10,7 @@ import pytest
 
 from stream_peer.cli.import_file import FORMAT_NAMES
 from stream_peer.tools.formats.adapter import FormatOptions
-from stream_peer.tools.formats.catalogue import FORMATS
-from stream_peer.tools.formats.imported import ImportPlan, event_lines, gathered
+from stream_peer.tools.formats.imported import FORMATS, ImportPlan, event_lines, gathered
 from stream_peer.tools.replay.replay import replay
 from tests.unit.tools.formats.support import SAMPLES, imported
 

@@ -12,7 +12,7 @@ from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.tools.replay.file_events import FileOrder, RevealedShare
 from stream_peer.tools.replay.files import FileLine
 from stream_peer.tools.replay.replay import ReplayOptions, replay
-from stream_peer.tools.replay.summary import replay_summary
+from stream_peer.tools.replay.summary import SHOWN_MOMENTS, replay_summary, told_when
 from tests.unit.questions.question_log import T0, resolution
 from tests.unit.tools.replay.file_lines import lines, season
 
@@ -143,3 +143,32 @@ def test_the_mix_is_told_how_well_it_is_calibrated_once_there_are_outcomes() -> 
     assert re.search(rf"  calibration  mix {terms}\n", known)
     assert "calibration" not in unknown
     assert re.search(r"  -      -$", unknown, re.MULTILINE)
+
+
+def test_moments_run_from_the_first_weights_to_the_last() -> None:
+    result = replay([[FileLine("", line) for line in season()]])
+    feed = result.history.feeds["econ"]
+
+    lines = list(told_when(feed))
+
+    assert lines[0] == "feed econ: what would have been known when"
+    told = [line for line in lines if "; mix " in line]
+    assert len(told) == SHOWN_MOMENTS
+    assert told[0].split()[0] == feed.moments[0].at[:10]
+    assert told[-1].split()[0] == feed.moments[-1].at[:10]
+    assert "40 questions, 40 resolved" in told[-1]
+
+
+def test_the_lead_of_the_mix_is_that_of_summed_scores_up_to_the_end() -> None:
+    result = replay([[FileLine("", line) for line in season()]])
+    feed = result.history.feeds["econ"]
+    gains, total = [], 0.0
+    for one in feed.resolved():
+        total += (one.forecast.mean - one.outcome) ** 2 - (one.forecast.mix - one.outcome) ** 2
+        gains.append(total)
+    behind = max((number for number, gain in enumerate(gains, 1) if gain <= 0.0), default=0)
+
+    last = list(told_when(feed))[-1]
+
+    expected = f"number {behind + 1} of 40" if behind < 40 else "was not ahead of the plain mean after 40"
+    assert expected in last
