@@ -12,6 +12,7 @@ from typing import Any
 import yaml
 
 from docs.generator.message_schemas import FEED_LOG, INCOMING, OUTPUTS, components
+from docs.generator.tables import table
 from stream_peer import __version__
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
@@ -124,13 +125,13 @@ def document(root: Path) -> dict[str, Any]:
 
 def topic_table() -> str:
     """All topics with keys, partitions and settings, as the topic plan makes and demands them."""
-    rows = [("topic", "key", "partitions", "settings"), ("---",) * 4]
+    rows = []
     for name, wanted in _plan().items():
         key = CHANNELS[name][1] if name in CHANNELS else "of the state"
         follows = "" if wanted.count_from.startswith("partitions.") else f", {wanted.count_from}"
         settings = ", ".join(_setting(key, policy) for key, policy in wanted.policies.items())
         rows.append((f"`{name}`", key, f"{wanted.partitions}{follows}", settings))
-    return "".join("| " + " | ".join(row) + " |\n" for row in rows)
+    return table(("topic", "key", "partitions", "settings"), rows)
 
 
 def _setting(key: str, policy: Policy) -> str:

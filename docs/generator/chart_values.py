@@ -7,6 +7,8 @@ from typing import NamedTuple
 
 import yaml
 
+from docs.generator.tables import table
+
 CHART = "helm/stream-peer"
 VALUES = f"{CHART}/values.yaml"
 README = f"{CHART}/README.md"
@@ -28,7 +30,9 @@ def files(root: Path) -> dict[str, str]:
     """The README with the table as it follows from the values."""
     before, _, rest = (root / README).read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
-    return {README: f"{before}{BEGIN}{_table(values((root / VALUES).read_text(encoding='utf-8')))}{END}{after}"}
+    found = values((root / VALUES).read_text(encoding="utf-8"))
+    rows = [(f"`{value.path}`", value.kind, f"`{value.default}`", value.about) for value in found]
+    return {README: f"{before}{BEGIN}{table(('value', 'type', 'default', 'what it says'), rows)}{END}{after}"}
 
 
 def values(text: str) -> list[Value]:
@@ -63,9 +67,3 @@ def _kind(node: yaml.Node) -> str:
 def _shown(default: object) -> str:
     text = json.dumps(default, separators=(", ", ": "))
     return text if isinstance(default, list | dict) else text.strip('"') if default else text
-
-
-def _table(rows: list[Value]) -> str:
-    head = "| value | type | default | what it says |\n| --- | --- | --- | --- |\n"
-    cells = [(f"`{row.path}`", row.kind, f"`{row.default}`", row.about.replace("|", "\\|")) for row in rows]
-    return head + "".join(f"| {' | '.join(line)} |\n" for line in cells)

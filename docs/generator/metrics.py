@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 
+from docs.generator.tables import table
 from stream_peer.serve.metrics.catalogue import GATEWAY, GROUPS, Described
 from stream_peer.serve.metrics.feeds import MOST_SERIES
 
@@ -53,13 +54,9 @@ def files() -> dict[str, str]:
     """The page: path in the repository and content."""
     parts = [HEAD]
     for group, metrics in {**GROUPS, "The gateway": GATEWAY}.items():
-        parts.append(f"\n## {group}\n\n| metric | type | labels | how to read it |\n| --- | --- | --- | --- |\n")
-        parts += [_row(metric) for metric in metrics]
+        rows = [(f"`{one.full_name}`", one.kind, ", ".join(_labels(one)), _text(one)) for one in metrics]
+        parts.append(f"\n## {group}\n\n{table(('metric', 'type', 'labels', 'how to read it'), rows)}")
     return {PAGE: "".join(parts)}
-
-
-def _row(metric: Described) -> str:
-    return f"| `{metric.full_name}` | {metric.kind} | {', '.join(_labels(metric))} | {_text(metric)} |\n"
 
 
 def _labels(metric: Described) -> Iterator[str]:
@@ -70,4 +67,4 @@ def _labels(metric: Described) -> Iterator[str]:
 
 def _text(metric: Described) -> str:
     buckets = f" Buckets: {', '.join(f'{bound:g}' for bound in metric.buckets)}." if metric.buckets else ""
-    return metric.help.replace("|", "\\|") + buckets
+    return metric.help + buckets

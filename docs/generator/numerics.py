@@ -14,6 +14,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from docs.generator.tables import first_sentence, table
 from stream_peer import numerics
 
 PAGE = "docs/reference/numerics.md"
@@ -53,7 +54,7 @@ def _page() -> str:
             if home is not module:
                 parts.append(f"\n### {home.__name__.removeprefix('stream_peer.numerics.')}\n\n{_said(home)}.\n")
             rows = [row for name, below in names.items() for row in _rows(name, getattr(home, name), below)]
-            parts.append("\n" + _table(("name", "what it is", "source", "errata"), rows))
+            parts.append("\n" + table(("name", "what it is", "source", "errata"), rows))
     return "".join(parts)
 
 
@@ -117,7 +118,7 @@ def _rows(name: str, value: Any, below: str) -> list[tuple[str, ...]]:
         ]
         return [_row(name + (_signature(value) if made_by_caller else ""), value), *methods]
     shown = f"`{name} = {value:.6g}`" if isinstance(value, float) else f"`{name}`"
-    return [(shown, _first_sentence_of(below) or _kind(value), "", "")]
+    return [(shown, first_sentence(below) or _kind(value), "", "")]
 
 
 def _kind(value: object) -> str:
@@ -166,14 +167,4 @@ class _Shown:
 
 
 def _said(value: object) -> str:
-    return _first_sentence_of(inspect.getdoc(value) or "")
-
-
-def _first_sentence_of(text: str) -> str:
-    paragraph = " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).replace("``", "`")
-    return re.split(r"(?<=[^.A-Z])\. (?=[A-Z`])", paragraph)[0].rstrip(".")
-
-
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
-    lines = [head, tuple("---" for _ in head), *rows]
-    return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
+    return first_sentence(inspect.getdoc(value) or "")

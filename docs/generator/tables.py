@@ -4,6 +4,7 @@ import ast
 import inspect
 import json
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, get_args
 
@@ -23,6 +24,7 @@ from stream_peer.settings.feed.model import (
     TrustSettings,
 )
 from stream_peer.settings.process import leaves
+from stream_peer.settings.process.shown import shown_duration
 from stream_peer.tools.explain.words import WORDS
 
 DIRECTORY = "docs/generated"
@@ -132,17 +134,17 @@ def _alerts(root: Path) -> str:
         page = (root / RUNBOOK / f"{name}.md").read_text(encoding="utf-8")
         meaning = " ".join(page.partition("\n")[2].partition("## Check")[0].split())
         rows.append((f"[{name}](../runbook/{name}.md)", severity, rule["for"], re.split(r"[.:](?: |$)", meaning)[0]))
-    return _table(("alert", "severity", "after", "meaning"), rows)
+    return table(("alert", "severity", "after", "meaning"), rows)
 
 
 def _causes() -> str:
-    return _table(("cause", "in the text", "meaning"), [(f"`{name}`", *words[:2]) for name, words in WORDS.items()])
+    return table(("cause", "in the text", "meaning"), [(f"`{name}`", *words[:2]) for name, words in WORDS.items()])
 
 
 def _routes() -> str:
     """All routes but the probes, which have a table in Operations."""
     routes = [(f"`{route.path}`", route.about) for route in ROUTES if not route.path.startswith(OPEN)]
-    return _table(("path", "answer"), routes)
+    return table(("path", "answer"), routes)
 
 
 def _columns() -> str:
@@ -155,7 +157,7 @@ def _columns() -> str:
         added = [text or "–" for text in (column.open, column.resolved)]
         note = "; ".join(filter(None, (f"version {column.version}" if column.version > 1 else "", column.doc)))
         rows.setdefault(f"{scope} {name}", (scope, f"`{name}`", *added, note))
-    return _table(("one for each", "column", "without outcome", "with outcome", "note"), list(rows.values()))
+    return table(("one for each", "column", "without outcome", "with outcome", "note"), list(rows.values()))
 
 
 def _events() -> str:
@@ -166,17 +168,18 @@ def _events() -> str:
             for field in msgspec.structs.fields(kind)
             if field.name != "schema"
         ]
-        rows.append((f"`{kind.__struct_config__.tag}`", ", ".join(fields), _first_sentence(kind)))
-    return _table(("type", "fields (\\* required)", "meaning"), rows)
+        rows.append((f"`{kind.__struct_config__.tag}`", ", ".join(fields), first_sentence(kind.__doc__ or "")))
+    return table(("type", "fields (\\* required)", "meaning"), rows)
 
 
-def _first_sentence(kind: type) -> str:
-    lines = inspect.cleandoc(kind.__doc__ or "").split("\n\n")[0].splitlines()
-    return " ".join(lines).replace("``", "`").split(". ")[0].rstrip(".")
+def first_sentence(text: str) -> str:
+    """The first sentence of a docstring, without its full stop."""
+    paragraph = " ".join(inspect.cleandoc(text).split("\n\n")[0].split()).replace("``", "`")
+    return re.split(r"(?<=[^.A-Z])\. (?=[A-Z`])", paragraph)[0].rstrip(".")
 
 
 def _reasons() -> str:
-    return _table(
+    return table(
         ("reason", "meaning"), [(f"`{name}`", said.replace("``", "`")) for name, said in _documented(Reason).items()]
     )
 
@@ -196,11 +199,11 @@ def _documented(kind: type[Reason]) -> dict[str, str]:
 def _feed_settings() -> str:
     rows = []
     for path, (default, name) in _feed_defaults().items():
-        shown = _duration(default) if name in DURATIONS else json.dumps(default)
+        shown = shown_duration(default) if name in DURATIONS and default is not None else json.dumps(default)
         rows.append(
             (f"`{path}`", f"`{shown}`", "meaning" if path.split(".")[0] in MEANING else "", FEED_SETTINGS[path])
         )
-    return _table(("setting", "default", "", "what it says"), rows)
+    return table(("setting", "default", "", "what it says"), rows)
 
 
 _SECTIONS = ((FeedSettings, ""), (MethodSettings, "method."), (MixerSettings, "mixer."), (TrustSettings, "trust."))
@@ -216,21 +219,15 @@ def _feed_defaults() -> dict[str, tuple[Any, str]]:
     }
 
 
-def _duration(milliseconds: int | None) -> str:
-    if milliseconds is None:
-        return "null"
-    units = {"y": 31_536_000_000, "d": 86_400_000, "h": 3_600_000, "m": 60_000, "s": 1000, "ms": 1}
-    return next(f"{milliseconds // size}{unit}" for unit, size in units.items() if milliseconds % size == 0)
-
-
 def _settings() -> str:
     rows = [
         (f"`{leaf.path}`", f"`{leaf.variable}`", f"`{json.dumps(leaf.default, default=str)}`", leaf.about)
         for leaf in leaves().values()
     ]
-    return _table(("setting", "environment", "default", "what it says"), rows)
+    return table(("setting", "environment", "default", "what it says"), rows)
 
 
-def _table(head: tuple[str, ...], rows: list[tuple[str, ...]]) -> str:
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    """A table in Markdown."""
     lines = [head, tuple("---" for _ in head), *rows]
     return "".join("| " + " | ".join(cell.replace("|", "\\|") for cell in line) + " |\n" for line in lines)
