@@ -6,7 +6,8 @@ loaded.
 """
 
 import hashlib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache
 from typing import Any, Literal, NamedTuple, get_args, get_origin
 
@@ -25,9 +26,14 @@ from stream_peer.settings.feed.model import (
     ShadowSettings,
     parse_duration,
 )
-from stream_peer.settings.feed.shadows import Kind, over_live
 
-_KINDS: dict[str, Kind] = {
+MOST_SHADOWS = 8
+_SHADOW_NAME = re.compile(r"[A-Za-z0-9._-]{1,40}")
+_OF_SHADOWS = ("name", "mixer", "stretch")
+
+_Kind = Literal["rounds", "meaning", "else"]
+"""What a feed setting changes: which rounds there are, what the sums mean, or nothing of what is forecast."""
+_KINDS: dict[str, _Kind] = {
     **dict.fromkeys(FeedSettings.__struct_fields__, "else"),
     **dict.fromkeys(ROUNDS, "rounds"),
     **dict.fromkeys((*MEANING, "guard"), "meaning"),
@@ -210,7 +216,7 @@ def _wrong_values(path: str, value: object, kind: Any) -> Iterator[tuple[str, st
 def _shadows(
     path: str, value: object, merged: dict[str, Any], origin: str, faults: list[SettingFault]
 ) -> tuple[ShadowSettings, ...]:
-    given, shadows = over_live(value, merged, _KINDS), []
+    given, shadows = _over_live(value, merged), []
     faults.extend(SettingFault(f"{path}.{where}", origin, message) for where, message in given.faults)
     for place, plain in given.shadows:
         if _note(faults, origin, _wrong_values(f"{path}.shadows.{place}", plain, ShadowSettings)):
@@ -227,3 +233,72 @@ def _once(faults: list[SettingFault]) -> list[SettingFault]:
     """A fault of the defaults shows once, not again for every feed that inherits it."""
     own = {(f.path.removeprefix("defaults."), f.message) for f in faults if f.path.startswith("defaults.")}
     return [f for f in faults if not f.path.startswith("feeds.") or (f.path.split(".", 2)[-1], f.message) not in own]
+
+
+def is_shadow_name(name: object) -> bool:
+    """Whether a shadow can be named so: by 1..40 letters, digits, . - _."""
+    return isinstance(name, str) and _SHADOW_NAME.fullmatch(name) is not None
+
+
+class _GivenShadows(NamedTuple):
+    """The shadows of a document, complete but unchecked, with the place of each in its list; and what is wrong."""
+
+    shadows: list[tuple[int, dict[str, Any]]]
+    faults: list[tuple[str, str]]
+
+
+def _over_live(given: object, live: Mapping[str, Any]) -> _GivenShadows:
+    """Shadows as they are given, over the settings of the feed: what a shadow leaves out is as it is live."""
+    if given is None:
+        return _GivenShadows([], [])
+    if not isinstance(given, Sequence) or isinstance(given, str):
+        return _GivenShadows(
+            [], [("shadows", "must be a list of shadows, each with a name and what it does otherwise")]
+        )
+    found, faults, names = _GivenShadows([], []), [], set[object]()
+    if len(given) > MOST_SHADOWS:
+        faults.append(("shadows", f"{len(given)} are given, a feed can have {MOST_SHADOWS}"))
+    for place, shadow in enumerate(given[:MOST_SHADOWS]):
+        path = f"shadows.{place}"
+        wrong = [(f"{path}{part}", message) for part, message in _shadow_faults(shadow, names)]
+        faults += wrong
+        if not wrong:
+            names.add(shadow["name"])
+            found.shadows.append((place, _complete(shadow, live)))
+    return found._replace(faults=faults)
+
+
+def _complete(shadow: Mapping[str, Any], live: Mapping[str, Any]) -> dict[str, Any]:
+    own, of_feed = shadow.get("mixer"), live.get("mixer")
+    mixers = [mixer for mixer in (of_feed, own) if mixer is not None]
+    nested = all(isinstance(mixer, Mapping) for mixer in mixers)
+    mixer = {name: value for one in mixers for name, value in one.items()} if nested else own
+    stretch = {"stretch": live["stretch"]} if live.get("stretch") is not None else {}
+    return {**stretch, **shadow, "mixer": {} if mixer is None else mixer}
+
+
+def _shadow_faults(shadow: object, names: Collection[object]) -> list[tuple[str, str]]:
+    if not isinstance(shadow, Mapping):
+        return [("", "must be a mapping with a name and what the shadow does otherwise: mixer, stretch")]
+    name = shadow.get("name")
+    faults = []
+    if not is_shadow_name(name):
+        faults.append((".name", "a shadow is named by 1..40 letters, digits, . - _"))
+    elif name in names:
+        faults.append((".name", f"another shadow is named {name}"))
+    others = (str(part) for part in shadow if part not in _OF_SHADOWS)
+    return [*faults, *((f".{part}", _refusal(part, name, _KINDS.get(part))) for part in others)]
+
+
+def _refusal(part: str, name: object, kind: _Kind | None) -> str:
+    """Why a shadow cannot have a setting."""
+    if kind is None:
+        return "not known here; a shadow has name, mixer and stretch"
+    if kind == "else":
+        return "does not change what is forecast; a shadow has name, mixer and stretch"
+    what = "which rounds there are" if kind == "rounds" else "what the sums mean"
+    source = "FILE" if kind == "rounds" else "FILE (or --from-log FEED)"
+    return (
+        f"changes {what}, and a shadow reads the sums of the live feed; compare it in one replay: "
+        f"stream-peer replay {source} --shadow {name if isinstance(name, str) else 'NAME'}:{part}=VALUE"
+    )

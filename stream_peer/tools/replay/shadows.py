@@ -16,9 +16,8 @@ from stream_peer.feeds.scored import scored_losses
 from stream_peer.feeds.shadow_mixers import ShadowRecord
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.log.stage import Effects
-from stream_peer.settings.feed.document import FeedSettingsBook, load_document
+from stream_peer.settings.feed.document import FeedSettingsBook, is_shadow_name, load_document
 from stream_peer.settings.feed.model import ROUNDS
-from stream_peer.settings.feed.shadows import is_shadow_name
 from stream_peer.tools.replay.files import FileLine, Progress
 from stream_peer.tools.replay.history import head_of, rounded
 from stream_peer.tools.replay.replay import ReplayOptions, historical, replay, with_settings

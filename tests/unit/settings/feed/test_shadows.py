@@ -5,9 +5,8 @@ from typing import Any
 import pytest
 
 from stream_peer.errors import SettingsError
-from stream_peer.settings.feed.document import load_document
+from stream_peer.settings.feed.document import MOST_SHADOWS, load_document
 from stream_peer.settings.feed.model import MixerSettings, ShadowSettings
-from stream_peer.settings.feed.shadows import MOST_SHADOWS
 
 
 def shadows_of(document: dict[str, Any], feed: str = "econ") -> tuple[ShadowSettings, ...]:
