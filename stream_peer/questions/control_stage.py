@@ -57,8 +57,6 @@ class ControlStage:
         Which partition of it this is.
     forecast_partitions, feed_log_partitions : int
         Partitions of the topics to which settings are broadcast.
-    generation : int
-        Tells the topic from one that was deleted under the same name; 0 if that is not known.
     signatures : Signatures, optional
         Sign what goes to ``forecast-events``.
     """
@@ -70,14 +68,13 @@ class ControlStage:
         partition: int,
         forecast_partitions: int,
         feed_log_partitions: int,
-        generation: int = 0,
         signatures: Signatures | None = None,
     ) -> None:
         self._topic = topic
         self._partition = partition
         self._forecast_partitions = forecast_partitions
         self._feed_log_partitions = feed_log_partitions
-        self._generation = generation
+        self._generation = 0
         self._signatures = signatures or Signatures()
 
     def step(self, record: Record, effects: Effects) -> None:

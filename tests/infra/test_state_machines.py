@@ -89,10 +89,10 @@ def some_event(rng: random.Random, now: int) -> tuple[bytes, bool]:
     return rng.choices(kinds, weights=[6, 2, 2, 3, 3, 1])[0]()
 
 
-def question_walk(seed: int, steps: int = 120) -> list[str]:
+def question_walk(seed: int) -> list[str]:
     rng = random.Random(seed)
     of, now, states = stage(book(**QUESTION_SETTINGS)), T0, ["unknown"]
-    for offset in range(steps):
+    for offset in range(120):
         now += rng.choice([0, 7, 25, 55]) * MINUTE
         value, is_control = some_event(rng, now) if rng.random() < 0.35 else (tick(now), False)
         source = broadcast(offset) if is_control else None

@@ -57,10 +57,10 @@ class Prices(NamedTuple):
 
 
 def frozen_and_repriced(
-    situations: list[Situation], marks: tuple[int, ...], runs: int = 160, n_experts: int = 8, seed: int = 6
+    situations: list[Situation], marks: tuple[int, ...], runs: int = 160, n_experts: int = 8
 ) -> Prices:
     """All situations and both ways on the same draws."""
-    rng = np.random.default_rng(seed)
+    rng = np.random.default_rng(6)
     shape = len(situations), runs, n_experts
     sums = [RegretSums.nothing(*shape) for _ in Prices._fields]
     regret, found = np.zeros((2, *shape)), np.zeros((2, len(situations), len(marks)))
@@ -87,9 +87,9 @@ class Certified(NamedTuple):
     violated: int
 
 
-def certified(n_experts: int, questions: int, rate: float, runs: int, seed: int = 8) -> Certified:
+def certified(n_experts: int, questions: int, rate: float, runs: int) -> Certified:
     """AdaNormalHedge in the paper's model at a known error rate, looked at after every question."""
-    rng = np.random.default_rng([seed, n_experts, questions])
+    rng = np.random.default_rng([8, n_experts, questions])
     sums, variance = RegretSums.nothing(runs, n_experts), np.zeros((runs, n_experts))
     regret, violated = np.zeros((runs, n_experts)), np.zeros(runs, dtype=np.bool_)
     certificates = np.zeros(runs)
@@ -189,9 +189,9 @@ class Estimated(NamedTuple):
     certificate: float
 
 
-def certified_by_estimates(n_experts: int, questions: int, runs: int, seed: int = 9) -> Estimated:
+def certified_by_estimates(n_experts: int, questions: int, runs: int) -> Estimated:
     """Leave-one-out answers, their worst spread and both ends of the estimated rate's interval, every 25 questions."""
-    crowd = Crowd(np.random.default_rng([seed, n_experts]), runs, n_experts)
+    crowd = Crowd(np.random.default_rng([9, n_experts]), runs, n_experts)
     robust = Robust(runs, n_experts)
     regret, variance = np.zeros((2, runs, n_experts))
     violated, wrong, certificates = np.zeros(runs, dtype=np.bool_), np.zeros(runs), np.zeros(runs)
@@ -224,9 +224,9 @@ class EndToEnd(NamedTuple):
     informed: float
 
 
-def end_to_end(n_experts: int, questions: int, runs: int, seed: int = 7) -> EndToEnd:
+def end_to_end(n_experts: int, questions: int, runs: int) -> EndToEnd:
     """The presets, and AdaNormalHedge on everybody's majority as if it were true, and on outcomes."""
-    crowd = Crowd(np.random.default_rng([seed, n_experts]), runs, n_experts)
+    crowd = Crowd(np.random.default_rng([7, n_experts]), runs, n_experts)
     robust, paper = Robust(runs, n_experts), Paper(runs, n_experts)
     naive, informed = RegretSums.nothing(runs, n_experts), RegretSums.nothing(runs, n_experts)
     regret = np.zeros((4, runs, n_experts))

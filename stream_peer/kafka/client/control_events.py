@@ -132,9 +132,7 @@ def write_control(settings: Settings, event: ExpertControl | FeedControl) -> Wri
     return written
 
 
-def write_import(
-    settings: Settings, parts: Sequence[FeedImport], progress: Callable[[int, int], None] | None = None
-) -> list[Written]:
+def write_import(settings: Settings, parts: Sequence[FeedImport]) -> list[Written]:
     """Write the parts of one feed to control-events, each acknowledged before the next: they must stand in order.
 
     Raises
@@ -142,7 +140,7 @@ def write_import(
     BrokerUnavailableError, NotAuthorisedError, TopicsError
         If they cannot be written.
     """
-    return _write(settings, parts[0].feed.encode(), parts, progress)
+    return _write(settings, parts[0].feed.encode(), parts)
 
 
 def import_parts(settings: Settings, import_id: str) -> set[tuple[int | None, int]]:
@@ -164,18 +162,11 @@ def import_parts(settings: Settings, import_id: str) -> set[tuple[int | None, in
     return found
 
 
-def _write(
-    settings: Settings, key: bytes, events: Sequence[Control], progress: Callable[[int, int], None] | None = None
-) -> list[Written]:
+def _write(settings: Settings, key: bytes, events: Sequence[Control]) -> list[Written]:
     with groupless_reader(settings) as consumer:
         place = _place(consumer, settings, key)
-    written = []
     with producer(settings) as to:
-        for event in events:
-            written.append(Written(place.partition, write(to, place, key, msgspec.json.encode(event))))
-            if progress is not None:
-                progress(len(written), len(events))
-    return written
+        return [Written(place.partition, write(to, place, key, msgspec.json.encode(event))) for event in events]
 
 
 def _find(

@@ -38,9 +38,9 @@ class FeedEvent(NamedTuple):
         return partition_of(self.key, partitions) if self.key else 0
 
 
-def read_events(path: Path = DATA) -> list[FeedEvent]:
-    """Messages of a file of JSON lines, in the order of their arrival; keyed by question."""
-    return [FeedEvent(_key(line.payload), line.payload) for line in read_lines(path)]
+def read_events() -> list[FeedEvent]:
+    """The demo's messages, in the order of their arrival; keyed by question."""
+    return [FeedEvent(_key(line.payload), line.payload) for line in read_lines(DATA)]
 
 
 def _key(line: bytes) -> bytes | None:

@@ -6,7 +6,7 @@ import io
 import os
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import SpooledTemporaryFile, gettempdir
@@ -128,10 +128,11 @@ def bounded_line(file: io.BufferedIOBase, longest: int) -> bytes:
 class OutputFiles:
     """Writes outputs into one file of JSON lines a topic; a context manager that closes them."""
 
-    def __init__(self, directory: Path, only: Sequence[str] = (*topics.OUTPUTS, topics.FEED_LOG)) -> None:
+    def __init__(self, directory: Path) -> None:
         directory.mkdir(parents=True, exist_ok=True)
         self._directory = directory
-        self._files: dict[str, BinaryIO] = {name: (directory / f"{name}.jsonl").open("wb") for name in only}
+        names = (*topics.OUTPUTS, topics.FEED_LOG)
+        self._files: dict[str, BinaryIO] = {name: (directory / f"{name}.jsonl").open("wb") for name in names}
 
     def __enter__(self) -> "OutputFiles":
         return self

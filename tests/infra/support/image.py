@@ -228,14 +228,14 @@ class Container(NamedTuple):
         """Run the command of its HEALTHCHECK, which podman does not take from an OCI archive."""
         return self.shell("stream-peer health")
 
-    def wait_healthy(self, deadline: float = 90.0) -> None:
+    def wait_healthy(self) -> None:
         """Until its HEALTHCHECK succeeds."""
 
         def healthy() -> bool:
             assert self.state()["Running"], f"it ended:\n{self.logs()}"
             return self.health().code == 0
 
-        wait_until(healthy, deadline, lambda: f"never healthy: {self.health()}\n{self.logs()}", every=0.5)
+        wait_until(healthy, 90.0, lambda: f"never healthy: {self.health()}\n{self.logs()}", every=0.5)
 
     def state(self) -> Any:
         """Whether it runs, and with which code it ended."""

@@ -53,10 +53,10 @@ class CountingWorker:
         state = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0]
         return state == "T"
 
-    def wait_owned(self, deadline: float = 45.0) -> Self:
+    def wait_owned(self) -> Self:
         """Until it owns something."""
         told = lambda: f"it owned nothing: {self.said()[-3000:]}"  # noqa: E731
-        wait_until(lambda: OWNED in self.said() or self.has_ended(), deadline, told)
+        wait_until(lambda: OWNED in self.said() or self.has_ended(), 45.0, told)
         return self
 
     def send(self, number: signal.Signals) -> None:

@@ -40,10 +40,10 @@ class Target(NamedTuple):
 class Hostile:
     """Forged records, in mixtures that follow from the seed. ``genuine``: records of the topic that can be copied."""
 
-    def __init__(self, target: Target, genuine: Sequence[Message], seed: int = 0) -> None:
+    def __init__(self, target: Target, genuine: Sequence[Message]) -> None:
         self._target = target
         self._genuine = [message for message in genuine if any(name == MAC_HEADER for name, _ in message.headers)]
-        self._random = random.Random(seed)
+        self._random = random.Random(0)
         self._places = itertools.cycle(itertools.product(range(target.partitions), self._sources()))
         self._values = [self._forecast, self._panel, self._question, self._resolution, *self._refused()]
 

@@ -64,11 +64,11 @@ def told_before(made: Service) -> Service:
     return made
 
 
-def told_after(made: Service, name: str = "w1", **environment: str) -> None:
+def told_after(made: Service, **environment: str) -> None:
     """The rest, with a restart halfway."""
     told(made, first_half(), 3.5 * DAY)
-    assert made.workers[name].terminate() == 0, made.logs()
-    made.start(name, **environment)
+    assert made.workers["w1"].terminate() == 0, made.logs()
+    made.start("w1", **environment)
     told(made, second_half(), 7 * DAY)
 
 

@@ -312,14 +312,14 @@ class Service:
 
         wait_until(configured, deadline, lambda: f"the settings never reached every partition\n{self.logs()}")
 
-    def wait_committed(self, records: int, deadline: float = 60.0) -> None:
+    def wait_committed(self, records: int) -> None:
         """Until so many events were processed."""
 
         def committed() -> bool:
             self._look_after_workers()
             return sum(self.committed("question", topics.FORECAST_EVENTS).values()) >= records
 
-        wait_until(committed, deadline, lambda: f"never processed {records} events\n{self.logs()}", every=0.2)
+        wait_until(committed, 60.0, lambda: f"never processed {records} events\n{self.logs()}", every=0.2)
 
     def lag(self) -> dict[str, int]:
         """Records of each input that no group offset covers yet."""

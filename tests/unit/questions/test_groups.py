@@ -29,12 +29,12 @@ def group_forecast(expert: str, at: Milliseconds, group: str = "chair", **said: 
     return event("forecast", question_id=group, expert_id=expert, at=at, **said)
 
 
-def became(said: object, at: Milliseconds, group: str = "chair", **more: Any) -> bytes:
+def became(said: object, at: Milliseconds, **more: Any) -> bytes:
     """The resolution of a group: null and "open" are outcomes, a text is an option, anything else a value."""
     if said is None or said == "open":
-        return resolution(said, at, group, **more)
+        return resolution(said, at, "chair", **more)
     return event(
-        "resolution", question_id=group, at=at, **{"option" if isinstance(said, str) else "value": said}, **more
+        "resolution", question_id="chair", at=at, **{"option" if isinstance(said, str) else "value": said}, **more
     )
 
 

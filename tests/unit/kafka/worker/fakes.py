@@ -98,12 +98,12 @@ class FakeSource:
 class FakeLogs:
     """A log to read from its start, a few records at a time, while the gate is open."""
 
-    def __init__(self, log: Sequence[Record], *, portion: int = 2) -> None:
+    def __init__(self, log: Sequence[Record]) -> None:
         self.log = list(log)
         self.gate = asyncio.Event()
         self.gate.set()
         self.opened = self.closed = 0
-        self._portion = portion
+        self._portion = 2
 
     @contextlib.asynccontextmanager
     async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["FakeReading"]:

@@ -31,9 +31,9 @@ def question(rounds: Sequence[Facts], evidence: Verdict = "open") -> Entry:
     return entry
 
 
-def questions(evidence: Sequence[Verdict], n_experts: int = 4) -> list[Entry]:
+def questions(evidence: Sequence[Verdict]) -> list[Entry]:
     generator = np.random.default_rng(3)
-    return [question([answered(generator.random(n_experts).tolist(), range(n_experts))], one) for one in evidence]
+    return [question([answered(generator.random(4).tolist(), range(4))], one) for one in evidence]
 
 
 def test_each_mixer_has_the_weights_of_the_formulas() -> None:

@@ -29,12 +29,12 @@ def attacked(seed: int, questions: int, clones: int, own: float, experts: int = 
     return (np.hstack([honest, said]) * truth[:, None]).astype(np.int8)
 
 
-def looks(votes: SmallIntArray, every: int = 25, window: int = 512) -> list[tuple[int, list[Copies]]]:
+def looks(votes: SmallIntArray, every: int = 25) -> list[tuple[int, list[Copies]]]:
     """What a feed would find, look by look."""
     known: list[Copies] = []
     found = []
     for end in range(every, len(votes) + 1, every):
-        known = find_blocks(votes[max(0, end - window) : end], [block.experts for block in known])
+        known = find_blocks(votes[max(0, end - 512) : end], [block.experts for block in known])
         found.append((end, known))
     return found
 

@@ -31,12 +31,12 @@ def clone_attack(seed: int, questions: int, n_copies: int, alike: float = 1.0) -
     return np.concatenate((good, np.where(rng.random(own.shape) < alike, leader, own)), axis=1)
 
 
-def looks(votes: SmallIntArray, every: int = 25, window: int = 512) -> list[tuple[int, list[Copies]]]:
+def looks(votes: SmallIntArray, every: int = 25) -> list[tuple[int, list[Copies]]]:
     """What a feed would find, look by look."""
     known: list[Copies] = []
     found = []
     for end in range(every, len(votes) + 1, every):
-        known = find_copies(votes[max(0, end - window) : end], [group.experts for group in known])
+        known = find_copies(votes[max(0, end - 512) : end], [group.experts for group in known])
         found.append((end, known))
     return found
 

@@ -30,10 +30,10 @@ def told(forecasts: FloatArray, before: Sequence[float] | None = None) -> Told:
     return Told(crowd_sums(near, apart, found.scatter, present, -np.ones(forecasts.shape)), found.scatter, present)
 
 
-def crowd(rng: np.random.Generator, questions: int, experts: int, *, own: float = 0.2, hard: float = 0.2) -> FloatArray:
+def crowd(rng: np.random.Generator, questions: int, experts: int) -> FloatArray:
     """Forecasts around what everybody knows of a question, with errors of their own."""
-    known = 0.5 + hard * rng.standard_normal(questions)
-    said: FloatArray = np.clip(known[:, None] + own * rng.standard_normal((questions, experts)), 0.01, 0.99)
+    known = 0.5 + 0.2 * rng.standard_normal(questions)
+    said: FloatArray = np.clip(known[:, None] + 0.2 * rng.standard_normal((questions, experts)), 0.01, 0.99)
     return said
 
 

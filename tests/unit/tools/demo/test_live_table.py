@@ -9,11 +9,11 @@ from tests.unit.tools.report.sample_history import weights
 MARKUP = "[red]me[/red]"
 
 
-def glance(phase: str = "Feeding", *, sent: int = 500, newest: Weights | None = None, resolved: int = 0) -> Glance:
+def glance(phase: str = "Feeding", *, newest: Weights | None = None, resolved: int = 0) -> Glance:
     known = resolved > 0
     return Glance(
         phase=phase,
-        sent=sent,
+        sent=500,
         total=1000,
         events_per_second=250.0,
         lag={"forecast-events": 12},
