@@ -10,8 +10,9 @@ import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import wraps
-from typing import Any, Protocol, TypeAlias, TypeVar
+from functools import cache, wraps
+from operator import add, attrgetter
+from typing import Any, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -450,6 +451,26 @@ def unchecked(formula: Formula) -> Formula:
     """
     core: Formula = formula.__wrapped__  # type: ignore[attr-defined]  # `checked` has set it
     return core
+
+
+_getter: Any = cache(lambda kind: attrgetter(*(field.name for field in fields(kind))))
+
+
+def columns_of(sums: Any) -> tuple[float, ...]:
+    """The fields of a dataclass of several sums, in their order."""
+    found: tuple[float, ...] = _getter(type(sums))(sums)
+    return found
+
+
+class AddingSums:
+    """Sums over questions, in a frozen dataclass: those of two sets of questions add up, field by field."""
+
+    __slots__ = ()
+
+    def merge(self, other: Self) -> Self:
+        """Sums of both."""
+        check_same(self, other)
+        return type(self)(*map(add, columns_of(self), columns_of(other)))
 
 
 def check_same(sums: object, other: object) -> None:

@@ -1,8 +1,7 @@
 """The paper's way to use outcomes revealed with a known probability, corrected; for comparison with `truth`."""
 
 import math
-from dataclasses import dataclass, fields
-from operator import add, attrgetter
+from dataclasses import dataclass
 from typing import Self
 
 from stream_peer.numerics.arguments import (
@@ -11,10 +10,11 @@ from stream_peer.numerics.arguments import (
     CONFIDENCE,
     LARGEST,
     SHARE,
+    AddingSums,
     Fields,
     Optional,
-    check_same,
     checked,
+    columns_of,
 )
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
@@ -30,14 +30,14 @@ from stream_peer.numerics.error_rates.rate import (
 
 def _check(sums: "HorvitzThompsonSums") -> None:
     """Refuse sums that no questions have."""
-    check_sums(_WEIGHTED_COLUMNS(sums), ((sums.inflated, sums.inflated2),), 0.0, LARGEST)
+    check_sums(columns_of(sums), ((sums.inflated, sums.inflated2),), 0.0, LARGEST)
 
 
 _SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
-class HorvitzThompsonSums:
+class HorvitzThompsonSums(AddingSums):
     """Sums over all questions, resolved or not, of wrong answers over the probability of being revealed.
 
     For comparison: `TruthSums` is never worse and needs no reveal probability.
@@ -73,11 +73,6 @@ class HorvitzThompsonSums:
         """
         value = (wrong_share or 0.0) / reveal_probability
         return cls(weight, weight * weight, weight * value, weight * value * value)
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        check_same(self, other)
-        return type(self)(*map(add, _WEIGHTED_COLUMNS(self), _WEIGHTED_COLUMNS(other)))
 
     @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
@@ -119,6 +114,3 @@ class HorvitzThompsonSums:
         return ErrorRate(
             rate, rate, low, high, effective, status_of(effective, rate, rate), min(variance, UNKNOWN_VARIANCE)
         )
-
-
-_WEIGHTED_COLUMNS = attrgetter(*(field.name for field in fields(HorvitzThompsonSums)))

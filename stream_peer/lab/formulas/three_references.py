@@ -6,8 +6,7 @@ c2, c3, q12, q13, q23, T), with the covariances q and the third central moment T
 """
 
 import math
-from dataclasses import dataclass, fields
-from operator import add, attrgetter
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -17,11 +16,12 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     BIT,
     CONFIDENCE,
+    AddingSums,
     Fields,
     FloatArray,
     Optional,
-    check_same,
     checked,
+    columns_of,
     unchecked,
 )
 from stream_peer.numerics.error_rates.groups import (
@@ -157,15 +157,15 @@ class ThreeReferenceRates(NamedTuple):
 
 def _check(sums: "_AnswerTripleSums") -> None:
     """Refuse sums that no questions have."""
-    shares = _COLUMNS(sums)[2:]
-    check_sums(_COLUMNS(sums), [(one, one) for one in shares])
+    shares = columns_of(sums)[2:]
+    check_sums(columns_of(sums), [(one, one) for one in shares])
     room = 1e-6 * (1.0 + sums.weight)
     c1, c2, c3, c12, c13, c23, c123 = shares
     pairs = ((c1, c2, c12), (c1, c3, c13), (c2, c3, c23))
     fits = all(one + two - sums.weight - room <= both <= min(one, two) + room for one, two, both in pairs)
     triples = ((c12, c13, c1), (c12, c23, c2), (c13, c23, c3))
     if not (fits and all(one + two - all_of - room <= c123 <= min(one, two) + room for one, two, all_of in triples)):
-        msg = f"sums are {_COLUMNS(sums)}: no three answers have these"
+        msg = f"sums are {columns_of(sums)}: no three answers have these"
         raise FormulaInputError(msg)
 
 
@@ -173,7 +173,7 @@ _SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
-class _AnswerTripleSums:
+class _AnswerTripleSums(AddingSums):
     """Sums over questions, with weights w, of three reference answers."""
 
     weight: float = 0.0
@@ -201,14 +201,6 @@ class _AnswerTripleSums:
         answers = (first, second, third)
         products = [float(all(answers[k] for k in subset)) for subset in SUBSETS]
         return cls(weight, weight * weight, *[weight * product for product in products])
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        check_same(self, other)
-        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
-
-
-_COLUMNS = attrgetter(*(field.name for field in fields(_AnswerTripleSums)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -361,7 +353,7 @@ class _Seen(NamedTuple):
         if not effective > 0.0:
             return None
         total = sums.weight + PSEUDO_QUESTIONS
-        shares = np.array(_COLUMNS(sums)[2:]) / sums.weight
+        shares = np.array(columns_of(sums)[2:]) / sums.weight
         return cls(shares, effective, sums.weight / total, PSEUDO_QUESTIONS / (total * total))
 
 

@@ -7,9 +7,8 @@ covariance D of two voters and the third cumulant K of three, all with different
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
-from operator import add, attrgetter
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -21,11 +20,12 @@ from stream_peer.numerics.arguments import (
     CONFIDENCE,
     SHARE,
     VOTES,
+    AddingSums,
     Fields,
     FloatArray,
     SmallIntArray,
-    check_same,
     checked,
+    columns_of,
 )
 from stream_peer.numerics.error_rates.moments import VoteCounts, vote_counts
 from stream_peer.numerics.error_rates.rate import (
@@ -236,7 +236,7 @@ def class_terms_of(counts: VoteCounts) -> ClassMomentTerms | None:
 def _check(sums: "ClassMomentSums") -> None:
     """Refuse sums that no questions have."""
     means = (sums.first, sums.second, sums.third, sums.answer, sums.both)
-    check_sums(_COLUMNS(sums), [(one, one) for one in (*means, *_PRODUCTS(sums))])
+    check_sums(columns_of(sums), [(one, one) for one in (*means, *columns_of(sums)[2 + _N_TERMS :])])
     room = 1e-6 * (1.0 + sums.weight)
     falls = sums.third <= sums.second + room <= sums.first + 2.0 * room
     fits = falls and sums.both <= min(sums.first, sums.answer) + room
@@ -249,7 +249,7 @@ _SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
-class ClassMomentSums:
+class ClassMomentSums(AddingSums):
     """Sums over questions, with weights w, for class-dependent error rates of leave-one-out answers.
 
     Over questions, not over rounds: the rounds of a question are averaged first, then the products taken.
@@ -306,11 +306,6 @@ class ClassMomentSums:
         """
         products = [weight * one * two for one, two in combinations_with_replacement(terms, 2)]
         return cls(weight, weight * weight, *[weight * term for term in terms], *products)
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        check_same(self, other)
-        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
     @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
@@ -425,11 +420,6 @@ def _mean_interval(reading: ClassReading, confidence: float) -> tuple[float, flo
     return interval_of_distance(0.5 * (zero + one), distance, relative, confidence)
 
 
-_NAMES = tuple(field.name for field in fields(ClassMomentSums))
-_COLUMNS = attrgetter(*_NAMES)
-_PRODUCTS = attrgetter(*_NAMES[2 + _N_TERMS :])
-
-
 def _status(reading: ClassReading, otherwise: EstimateStatus) -> EstimateStatus:
     if otherwise != "ok" or (reading.stands_out and not reading.impossible):
         return otherwise
@@ -445,7 +435,7 @@ def _covariance(sums: ClassMomentSums, effective: float) -> FloatArray:
     """Of the five means, (5, 5); zero where there is no data."""
     if not effective > 0.0:
         return np.zeros((_N_TERMS, _N_TERMS))
-    products = np.array(_PRODUCTS(sums))[_PRODUCT_OF] / sums.weight
+    products = np.array(columns_of(sums)[2 + _N_TERMS :])[_PRODUCT_OF] / sums.weight
     means = np.array(_means(sums))
     covariance: FloatArray = (products - np.multiply.outer(means, means)) / effective
     return covariance

@@ -5,8 +5,7 @@ doubt it; the algebra alone is `two_group_solution` in `lab`.
 """
 
 import math
-from dataclasses import dataclass, fields
-from operator import add, attrgetter
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 from stream_peer.errors import FormulaInputError
@@ -14,10 +13,11 @@ from stream_peer.numerics.arguments import (
     AT_LEAST_0,
     BIT,
     CONFIDENCE,
+    AddingSums,
     Fields,
     Optional,
-    check_same,
     checked,
+    columns_of,
     unchecked,
 )
 from stream_peer.numerics.error_rates.rate import (
@@ -166,7 +166,7 @@ class TwoGroupRates(NamedTuple):
 
 def _check(sums: "AnswerPairSums") -> None:
     """Refuse sums that no questions have."""
-    check_sums(_COLUMNS(sums), [(one, one) for one in (sums.c1, sums.c2, sums.c3)])
+    check_sums(columns_of(sums), [(one, one) for one in (sums.c1, sums.c2, sums.c3)])
     room = 1e-6 * (1.0 + sums.weight)
     if not sums.c1 + sums.c2 - sums.weight - room <= sums.c3 <= min(sums.c1, sums.c2) + room:
         msg = f"c1 {sums.c1!r}, c2 {sums.c2!r} and c3 {sums.c3!r} of {sums.weight!r}: no two answers have these"
@@ -177,7 +177,7 @@ PAIR_SUMS = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
-class AnswerPairSums:
+class AnswerPairSums(AddingSums):
     """Sums over questions, with weights w, of two groups' answers."""
 
     weight: float = 0.0
@@ -199,14 +199,6 @@ class AnswerPairSums:
         if answer_a is None or answer_b is None:
             return cls()
         return cls(weight, weight * weight, weight * answer_a, weight * answer_b, weight * (answer_a * answer_b))
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        check_same(self, other)
-        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
-
-
-_COLUMNS = attrgetter(*(field.name for field in fields(AnswerPairSums)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,7 +326,7 @@ def believable(sums: AnswerPairSums) -> Agreement | ErrorRate:
     effective = effective_size(sums.weight, sums.weight2)
     if not effective > 0.0:
         return doubted_rate(0.0)
-    seen = agreement(*_COLUMNS(sums))
+    seen = agreement(*columns_of(sums))
     if not seen.signal > 0.0:
         return no_signal(effective)
     return seen if vary_together(seen.c1, seen.c2, seen.c3, effective) else doubted_rate(effective)

@@ -5,8 +5,7 @@ four numbers of a round from which all moments of its votes follow.
 """
 
 import math
-from dataclasses import dataclass, fields
-from operator import add, attrgetter
+from dataclasses import dataclass
 from typing import NamedTuple, Self
 
 import numpy as np
@@ -18,10 +17,11 @@ from stream_peer.numerics.arguments import (
     BITS,
     CONFIDENCE,
     VOTES,
+    AddingSums,
     Fields,
     SmallIntArray,
-    check_same,
     checked,
+    columns_of,
 )
 from stream_peer.numerics.error_rates.rate import (
     HIGHEST_RATE,
@@ -108,7 +108,7 @@ class MomentTerms(NamedTuple):
 
 def _check(sums: "MomentSums") -> None:
     """Refuse sums that no questions have."""
-    check_sums(_COLUMNS(sums), ((sums.pair, sums.pair2), (sums.rest, sums.rest2)), -1.0)
+    check_sums(columns_of(sums), ((sums.pair, sums.pair2), (sums.rest, sums.rest2)), -1.0)
     if sums.pair_rest**2 > (sums.pair2 + 1e-6) * (sums.rest2 + 1e-6) * (1.0 + 1e-6):
         msg = f"pair_rest is {sums.pair_rest!r}, pair2 {sums.pair2!r} and rest2 {sums.rest2!r}: no questions have these"
         raise FormulaInputError(msg)
@@ -118,7 +118,7 @@ _SOUND = Fields(None, {}, _check)
 
 
 @dataclass(frozen=True, slots=True)
-class MomentSums:
+class MomentSums(AddingSums):
     """Sums over questions, with weights w, for the symmetric error rate of leave-one-out answers.
 
     Over questions, not over rounds: the rounds of a question are averaged first.
@@ -159,11 +159,6 @@ class MomentSums:
         """
         pair, rest = weight * terms.pair, weight * terms.rest
         return cls(weight, weight * weight, pair, rest, pair * terms.pair, rest * terms.rest, pair * terms.rest)
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        check_same(self, other)
-        return type(self)(*map(add, _COLUMNS(self), _COLUMNS(other)))
 
     @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
@@ -223,7 +218,6 @@ class MomentSums:
 
 
 MOMENT_SUMS = Fields(MomentSums, {}, _check)
-_COLUMNS = attrgetter(*(field.name for field in fields(MomentSums)))
 
 
 @checked(votes=VOTES, reference_answers=BITS)

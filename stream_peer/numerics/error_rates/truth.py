@@ -5,14 +5,14 @@ revealed at random.
 """
 
 import math
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cache
-from operator import add, attrgetter
+from operator import add
 from statistics import NormalDist
 from typing import NamedTuple, Self
 
 from stream_peer.errors import FormulaInputError
-from stream_peer.numerics.arguments import AT_LEAST_0, BIT, CONFIDENCE, NUMBER, SHARE, Fields, check_same, checked
+from stream_peer.numerics.arguments import AT_LEAST_0, BIT, CONFIDENCE, NUMBER, SHARE, AddingSums, Fields, checked
 from stream_peer.numerics.error_rates.rate import (
     ERROR_RATE,
     FEWEST_EFFECTIVE_QUESTIONS,
@@ -45,7 +45,7 @@ _SOUND = Fields(None, _COUNTS)
 
 
 @dataclass(frozen=True, slots=True)
-class TruthSums:
+class TruthSums(AddingSums):
     """Weights of right and wrong reference answers on resolved questions, by outcome; for Hájek's estimate.
 
     Attributes
@@ -83,11 +83,6 @@ class TruthSums:
         wrong = weight * wrong_share
         right = weight - wrong
         return cls(0.0, 0.0, right, wrong) if outcome else cls(right, wrong, 0.0, 0.0)
-
-    def merge(self, other: Self) -> Self:
-        """Sums of both."""
-        check_same(self, other)
-        return type(self)(*map(add, _TRUTH_COLUMNS(self), _TRUTH_COLUMNS(other)))
 
     @checked(self=_SOUND, confidence=CONFIDENCE)
     def estimate(self, confidence: float = 0.95) -> ErrorRate:
@@ -140,7 +135,6 @@ class TruthSums:
 
 
 TRUTH_SUMS = Fields(TruthSums, _COUNTS)
-_TRUTH_COLUMNS = attrgetter(*(field.name for field in fields(TruthSums)))
 
 
 @checked(
