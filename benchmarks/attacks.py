@@ -29,7 +29,7 @@ from benchmarks.attack_panels import (
     panels,
     rounds_of,
 )
-from benchmarks.pages import write
+from benchmarks.pages import in_markdown, write
 from stream_peer.events import topics
 from stream_peer.events.feed_log import OutcomeRevealed, Round, Source, encode_feed_log
 from stream_peer.feeds.fold import Change, QuestionChanged
@@ -249,9 +249,7 @@ def page(result: Result) -> tuple[list[str], bool]:
 
 def _table(kind: str, cells: Mapping[tuple[str, str], str]) -> list[str]:
     names, rows = (list(dict.fromkeys(place[axis] for place in cells)) for axis in (1, 0))
-    table = [[kind, *names], ["---", *("---:" for _ in names)]]
-    table += [[row or "none", *(cells[row, name] for name in names)] for row in rows]
-    return ["| " + " | ".join(row) + " |" for row in table]
+    return in_markdown([kind, *names], [[row or "none", *(cells[row, name] for name in names)] for row in rows])
 
 
 def _attack_cells(result: Result, level: float) -> dict[tuple[str, str], str]:

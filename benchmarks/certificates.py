@@ -17,7 +17,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.pages import write
+from benchmarks.pages import in_markdown, write
 from stream_peer.numerics.arguments import BoolArray, FloatArray, unchecked
 from stream_peer.numerics.certificate import confidence_at_all_times, live_bounds, regret_bounds
 from stream_peer.numerics.error_rates import ClassMomentSums, MomentSums, combine_with_truth, interval_ends
@@ -315,18 +315,17 @@ def page(found: Sequence[tuple[World, Found]], questions: int) -> tuple[list[str
     """Lines of the page, and whether all is as it should be."""
     marks = [mark for mark in MARKS if mark <= questions]
     head = ["world", "runs", "below the regret", *(f"after {mark:,}: regret, version 1, version 2" for mark in marks)]
-    lines = [f"| {' | '.join(head)} |", "| --- |" + " ---: |" * (len(head) - 1)]
-    total, violations = 0, 0
+    rows, total, violations = [], 0, 0
     for world, of in found:
         n, violated = len(of.violated), int(of.violated.sum())
         total, violations = total + n, violations + violated
-        lines.append(f"| {world.name} | {n} | {violated} | {' | '.join(_medians(of))} |")
+        rows.append([world.name, f"{n}", f"{violated}", *_medians(of)])
     first, second = (
         [float(np.median(np.concatenate([row[at] for row in rows]))) for at in range(len(marks))]
         for rows in zip(*((of.first, of.second) for world, of in found if world.alike), strict=True)
     )
     said = f"{total} runs of {questions:,} questions, looked at after every tenth: {violations} with a certificate"
-    lines += ["", f"{said} of version 2 below the regret. Medians a question."]
+    lines = [*in_markdown(head, rows), "", f"{said} of version 2 below the regret. Medians a question."]
     fits = all(value <= limit for value, limit in zip(second, LARGEST, strict=False))
     said = " and ".join(
         f"{one:.3f} instead of {other:.3f} after {mark:,}"

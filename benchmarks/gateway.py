@@ -21,6 +21,7 @@ import yaml
 
 from benchmarks.deployment import Deployment
 from benchmarks.measuring import Cost, Meter
+from benchmarks.pages import in_markdown
 from benchmarks.pipeline import broker, machine
 
 _TOKEN = "the-token-of-the-benchmark"  # noqa: S105 - of a gateway that nobody else reaches
@@ -132,11 +133,12 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as name, broker(options.bootstrap, Path(name)) as bootstrap:
         deployment = Deployment(bootstrap, f"gateway-{time.time_ns()}-", Path(name))
         costs = measured(deployment, options.events, options.port)
-    print(f"{where}\n\n| posts | events per CPU-second | events per second | peak memory, MB |")
-    print("| --- | --- | --- | --- |")
+    rows = []
     for name, cost in costs.items():
-        rates = f"{options.events / cost.cpu_seconds:,.0f} | {options.events / cost.wall_seconds:,.0f}"
-        print(f"| {name} | {rates} | {cost.rss_peak_mb:,.0f} |")
+        rates = (f"{options.events / seconds:,.0f}" for seconds in (cost.cpu_seconds, cost.wall_seconds))
+        rows.append([name, *rates, f"{cost.rss_peak_mb:,.0f}"])
+    head = "posts", "events per CPU-second", "events per second", "peak memory, MB"
+    print(where, "", *in_markdown(head, rows, len(head)), sep="\n")
     return 0 if options.events / costs["single"].cpu_seconds >= options.floor else 1
 
 

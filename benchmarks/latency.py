@@ -30,7 +30,7 @@ from benchmarks.checks import read_all
 from benchmarks.deployment import Deployment
 from benchmarks.feeding import feed
 from benchmarks.measuring import Cost, Groups, Meter, wait_for
-from benchmarks.pages import draw, write
+from benchmarks.pages import draw, in_markdown, write
 from benchmarks.pipeline import broker, machine
 from benchmarks.workload import FORECASTS_PER_QUESTION, Message, Workload
 from stream_peer.events.feed_log import OutcomeRevealed, Round, decode_feed_log
@@ -130,15 +130,13 @@ def _until_durable(logs: Logs, span: Span) -> list[int]:
 
 def table(measured: Waits, cores: float) -> list[str]:
     """Percentiles of all waits."""
-    lines = [
-        f"| milliseconds until | how many | {' | '.join(f'p{part:g}' for part in PERCENTILES)} | most |",
-        "| --- |" + " ---: |" * (len(PERCENTILES) + 2),
-    ]
+    rows = []
     for name, found in measured.items():
         if found:
             parts = np.percentile(found, [*PERCENTILES, 100], method="higher")
-            lines.append(f"| {name} | {len(found):,} | {' | '.join(f'{part:,.0f}' for part in parts)} |")
-    return [*lines, "", f"The worker took {cores:.2f} of a core."]
+            rows.append([name, f"{len(found):,}", *(f"{part:,.0f}" for part in parts)])
+    head = "milliseconds until", "how many", *(f"p{part:g}" for part in PERCENTILES), "most"
+    return [*in_markdown(head, rows), "", f"The worker took {cores:.2f} of a core."]
 
 
 def paint(axes: "Axes", measured: Waits) -> None:

@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
+from benchmarks.pages import in_markdown
 from stream_peer.events.feed_log import Round, Source, encode_feed_log
 from stream_peer.feeds.feed_reading import read
 from stream_peer.feeds.stage import FeedStage
@@ -125,14 +126,6 @@ def in_world(world: str, memory: int | None, questions: int, seed: int) -> tuple
     return float(np.mean(off)), float(np.mean(lost))
 
 
-def print_table(rows: Sequence[Sequence[str]]) -> None:
-    """Print rows, the first of which is the head, as Markdown."""
-    for number, row in enumerate(rows):
-        print("| " + " | ".join(row) + " |", flush=True)
-        if not number:
-            print("| " + " | ".join("---" for _ in row) + " |")
-
-
 def real_sets(paths: Sequence[Path]) -> None:
     """Print the table of the files."""
     for share in SHARES:
@@ -140,7 +133,8 @@ def real_sets(paths: Sequence[Path]) -> None:
         logs = np.log(np.array(list(found.values())))
         found["geometric mean"] = np.exp(logs.mean(axis=0)).tolist()
         head = [f"mix / plain mean, {share:.0%} told", *(str(memory or "null") for memory in MEMORIES)]
-        print_table([head, *([name, *(f"{value:.3f}" for value in row)] for name, row in found.items())])
+        rows = [[name, *(f"{value:.3f}" for value in row)] for name, row in found.items()]
+        print("\n".join(in_markdown(head, rows)), flush=True)
 
 
 def worlds(questions: int, repeats: int) -> None:
@@ -153,7 +147,8 @@ def worlds(questions: int, repeats: int) -> None:
             off, lost = found.mean(axis=0)
             cells.append(f"{math.sqrt(off):.3f} / {lost:.4f}")
         rows.append([world, *cells])
-    print_table([["error rate off / select loses", *(str(memory or "null") for memory in MEMORIES)], *rows])
+    head = ["error rate off / select loses", *(str(memory or "null") for memory in MEMORIES)]
+    print("\n".join(in_markdown(head, rows)))
 
 
 def main(arguments: Sequence[str]) -> int:

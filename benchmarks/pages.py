@@ -1,7 +1,7 @@
 """Pages into which benchmarks write what they measured."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,12 @@ _VARIABLES = re.compile(r"((--[\w-]+): #[0-9a-f]{6};)")
 def marks(name: str = "measured") -> tuple[str, str]:
     """Lines of a page between which a table stands."""
     return f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+
+
+def in_markdown(head: Sequence[str], rows: Iterable[Sequence[str]], words: int = 1) -> list[str]:
+    """Lines of a table in Markdown, whose columns are numbers but for the first ``words``."""
+    sides = ["---" if place < words else "---:" for place in range(len(head))]
+    return [f"| {' | '.join(row)} |" for row in (head, sides, *rows)]
 
 
 def write(file: Path, lines: Sequence[str], name: str = "measured") -> None:

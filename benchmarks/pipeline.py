@@ -18,7 +18,7 @@ from statistics import median
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from benchmarks.pages import write
+from benchmarks.pages import in_markdown, write
 from benchmarks.runs import RUNS, Bench, Result
 from benchmarks.workload import QUESTIONS
 from tests.integration.support.kafka_broker import KafkaBroker, prepare
@@ -52,11 +52,9 @@ def below_floors(results: Rounds, floors: Mapping[str, float] = FLOORS) -> list[
 def table(results: Rounds) -> list[str]:
     """Of each name: figures of all rounds, and how many times its median ours are."""
     ours = [name for name in ("ours", "question_stage") if name in results]
-    ratios = "".join(f" `{name}` is … times |" for name in ours)
-    lines = [
-        f"| name | events per CPU-second: least, median, most | later half | CPU-seconds, events | peak MB |{ratios}",
-        "| --- | --- | --- | --- | --- |" + " --- |" * len(ours),
-    ]
+    head = ["name", "events per CPU-second: least, median, most", "later half", "CPU-seconds, events", "peak MB"]
+    head += [f"`{name}` is … times" for name in ours]
+    rows = []
     for name, runs in results.items():
         figures = sorted(run.events_per_cpu_second for run in runs)
         later = median(run.later_half for run in runs)
@@ -68,8 +66,8 @@ def table(results: Rounds) -> list[str]:
             f"{max(run.rss_peak_mb for run in runs)}",
             *(f"{ratio(results, one, name):.2f}" for one in ours),
         )
-        lines.append(f"| {' | '.join(cells)} |")
-    return lines
+        rows.append(cells)
+    return in_markdown(head, rows, len(head))
 
 
 def _median(runs: Sequence[Result]) -> float:

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Iterable, Mapping, Sequence
 
+from benchmarks.pages import in_markdown
 from benchmarks.quality_checks import Attack, Coverage, Doubt
 from benchmarks.quality_worlds import HIGHEST_INDEPENDENT, HIGHEST_NOISE, INDEPENDENT, KINDS, LEVELS, NOISE
 
@@ -52,14 +53,12 @@ def table(ratios: Ratios, columns: Mapping[str, str]) -> list[str]:
 
     ``columns`` has the heading of each ratio.
     """
-    rows = [["", *columns.values()], ["---", *("---:" for _ in columns)]]
-    for name, by_column in ratios.items():
-        rows.append([name, *(f"{by_column[column]:.3f}" for column in columns)])
+    rows = [[name, *(f"{found[column]:.3f}" for column in columns)] for name, found in ratios.items()]
     values = [of_method(ratios, column) for column in columns]
     rows.append(["**geometric mean**", *(f"**{geometric_mean(column):.3f}**" for column in values)])
     rows.append(["better / worse", *(_better_worse(column) for column in values)])
     rows.append(["worst", *(f"{max(column):.3f}" for column in values)])
-    return ["| " + " | ".join(row) + " |" for row in rows]
+    return in_markdown(["", *columns.values()], rows)
 
 
 def by_set(by_level: Mapping[float, Ratios], as_it_is: Ratios) -> list[str]:
@@ -77,11 +76,11 @@ def by_set(by_level: Mapping[float, Ratios], as_it_is: Ratios) -> list[str]:
 
 def summary(by_level: Mapping[float, Ratios]) -> list[str]:
     """Geometric mean and worst set of the methods that learn from outcomes."""
-    rows = [["", *(f"{level:.0%}" for level in by_level)], ["---", *("---:" for _ in by_level)]]
+    rows = []
     for method in LEARNING:
         columns = [of_method(ratios, method) for ratios in by_level.values()]
         rows.append([METHODS[method], *(f"{geometric_mean(column):.3f} ({max(column):.3f})" for column in columns)])
-    return ["| " + " | ".join(row) + " |" for row in rows]
+    return in_markdown(["", *(f"{level:.0%}" for level in by_level)], rows)
 
 
 def _better_worse(column: Sequence[float]) -> str:
@@ -91,18 +90,16 @@ def _better_worse(column: Sequence[float]) -> str:
 
 def reached(by_level: Mapping[float, Ratios]) -> tuple[list[str], bool]:
     """The figures to reach as a table, and whether all hold."""
-    lines = [
-        "| outcomes revealed | geometric mean | required | worst set | required | chosen on | confirmed on |",
-        "| --- | ---: | ---: | ---: | ---: | ---: | ---: |",
-    ]
-    holds = True
+    head = "outcomes revealed", "geometric mean", "required", "worst set", "required", "chosen on", "confirmed on"
+    rows, holds = [], True
     for level, ratios in by_level.items():
         column = of_method(ratios, "stretched")
         mean, worst = geometric_mean(column), max(column)
         holds = holds and mean <= HIGHEST[level] and worst <= WORST
-        halves = " | ".join(_half(ratios, chosen=chosen) for chosen in (True, False))
-        lines.append(f"| {level:.0%} | {mean:.3f} | {HIGHEST[level]:.3f} | {worst:.3f} | {WORST:.2f} | {halves} |")
-    return lines, holds
+        halves = (_half(ratios, chosen=chosen) for chosen in (True, False))
+        figures = f"{level:.0%}", f"{mean:.3f}", f"{HIGHEST[level]:.3f}", f"{worst:.3f}", f"{WORST:.2f}"
+        rows.append([*figures, *halves])
+    return in_markdown(head, rows), holds
 
 
 def _half(ratios: Ratios, *, chosen: bool) -> str:
@@ -113,13 +110,11 @@ def _half(ratios: Ratios, *, chosen: bool) -> str:
 
 def of_worlds(found: Worlds) -> tuple[list[str], bool]:
     """Simulated worlds by kind, and whether those hold that must."""
-    lines = [
-        "| | " + " | ".join(f"{level:.0%}" for level in LEVELS) + " | worst at 0% |",
-        "| --- |" + " ---: |" * (len(LEVELS) + 1),
-    ]
+    rows = []
     for kind in KINDS:
         cells = [f"{geometric_mean(found[kind, level]):.3f}" for level in LEVELS]
-        lines.append(f"| {kind} | {' | '.join(cells)} | {max(found[kind, 0.0]):.3f} |")
+        rows.append([kind, *cells, f"{max(found[kind, 0.0]):.3f}"])
+    lines = in_markdown(["", *(f"{level:.0%}" for level in LEVELS), "worst at 0%"], rows)
     independent = geometric_mean(ratio for kind in INDEPENDENT for ratio in found[kind, 0.0])
     noise = max(geometric_mean(found[kind, level]) for kind in NOISE for level in LEVELS)
     lines += [

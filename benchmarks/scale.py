@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from benchmarks.pages import draw, write
+from benchmarks.pages import draw, in_markdown, write
 from benchmarks.pipeline import machine
 from benchmarks.rebuild import GC_THRESHOLDS, MINUTE, rounds
 from benchmarks.sizes import Again, questions
@@ -195,15 +195,15 @@ def faults(found: Found) -> list[str]:
 
 def tables(found: Found) -> Iterator[str]:
     """Lines of three tables."""
-    yield from ("| open questions | a forecast, µs | its state, µs | taken up, s |", "| ---: | ---: | ---: | ---: |")
-    for count, one in found.questions.items():
-        yield f"| {count:,} | {one.fold:.2f} | {one.state:.2f} | {found.recovery[count]:.2f} |"
-    yield from ("", "| experts of a question | a forecast, µs | its state, µs |", "| ---: | ---: | ---: |")
-    for experts, one in found.experts.items():
-        yield f"| {experts:,} | {one.fold:.2f} | {one.state:.2f} |"
-    yield from ("", "| feeds | a round, µs | published of it, µs |", "| --- | ---: | ---: |")
-    for name, each in found.feeds.items():
-        yield f"| {name} | {each.fold:,.0f} | {each.publish:,.0f} |"
+    questions = [
+        (f"{count:,}", f"{one.fold:.2f}", f"{one.state:.2f}", f"{found.recovery[count]:.2f}")
+        for count, one in found.questions.items()
+    ]
+    experts = [(f"{count:,}", f"{one.fold:.2f}", f"{one.state:.2f}") for count, one in found.experts.items()]
+    feeds = [(name, f"{each.fold:,.0f}", f"{each.publish:,.0f}") for name, each in found.feeds.items()]
+    yield from in_markdown(("open questions", "a forecast, µs", "its state, µs", "taken up, s"), questions, 0)
+    yield from ("", *in_markdown(("experts of a question", "a forecast, µs", "its state, µs"), experts, 0))
+    yield from ("", *in_markdown(("feeds", "a round, µs", "published of it, µs"), feeds))
 
 
 def paint(axes: "Axes", found: Found) -> None:

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import cramjam
 import msgspec
 
+from benchmarks.pages import in_markdown
 from benchmarks.soak_log import Compacted
 from benchmarks.soak_run import Durable
 from benchmarks.workload import DAY, START, Workload
@@ -275,14 +276,12 @@ def recoveries() -> dict[str, float]:
 
 def tables(found: dict[str, Any], seconds: dict[str, float]) -> Iterator[str]:
     """Lines of three tables: of what stays, of records, of recoveries."""
-    yield from ("| one more, bytes | memory | state |", "| --- | ---: | ---: |")
-    for name, size in found.items():
-        if isinstance(size, Size):
-            yield f"| {name} | {size.memory:,.0f} | {size.state:,.0f} |"
-    yield from ("", "| one more record | bytes |", "| --- | ---: |")
-    yield from (f"| {name} | {size:,.0f} |" for name, size in found.items() if not isinstance(size, Size))
-    yield from ("", "| recovery of a million | seconds |", "| --- | ---: |")
-    yield from (f"| {name} | {taken:,.1f} |" for name, taken in seconds.items())
+    both = [(name, size) for name, size in found.items() if isinstance(size, Size)]
+    records = [(name, f"{size:,.0f}") for name, size in found.items() if not isinstance(size, Size)]
+    sizes = [(name, f"{size.memory:,.0f}", f"{size.state:,.0f}") for name, size in both]
+    yield from (*in_markdown(("one more, bytes", "memory", "state"), sizes), "")
+    yield from (*in_markdown(("one more record", "bytes"), records), "")
+    yield from in_markdown(("recovery of a million", "seconds"), [(name, f"{t:,.1f}") for name, t in seconds.items()])
 
 
 def main() -> None:
