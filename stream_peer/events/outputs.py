@@ -214,7 +214,10 @@ class Weights(Published, frozen=True, kw_only=True):
 
 
 class TruthRates(msgspec.Struct, frozen=True, kw_only=True):
-    """Error rates measured on resolved questions: P(ŷ=1|y=0), P(ŷ=0|y=1), null where no such outcome is known."""
+    """Error rates measured on resolved questions: P(ŷ=1|y=0), P(ŷ=0|y=1), null where no such outcome is known.
+
+    ``resolved`` counts a group as one question from version 2 of the method on, as ``effective_questions`` does.
+    """
 
     zero: Share | None
     one: Share | None

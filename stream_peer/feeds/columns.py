@@ -146,7 +146,14 @@ COLUMNS: tuple[Column, ...] = (
         for kind in ("mix", "stretched", "mean", "median")
     ),
     Column("moment_weight", "feed", by_rule=True, open="share of rounds that count under the rule", resolved=_SAME),
-    Column("moment_weight2", "feed", by_rule=True, open="its square, times the weight", resolved=_SAME),
+    Column(
+        "moment_weight2",
+        "feed",
+        by_rule=True,
+        open="its square, times the weight",
+        resolved=_SAME,
+        doc="of the k-th part of a group 2k - 1 times from version 2 on, as all such squares: parts weigh as one",
+    ),
     Column("pair", "feed", by_rule=True, open="mean of votes v(i)·v(j)", resolved=_SAME),
     Column(
         "rest", "feed", by_rule=True, open="mean of v(i)·R(i)", resolved=_SAME, doc="R: the reference answer as a vote"

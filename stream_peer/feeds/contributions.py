@@ -78,21 +78,23 @@ def contribution(entry: Entry, method: Method) -> Contribution:
     if not entry.rounds or entry.evidence == "annulled":
         return NOTHING
     rounds, evidence, weight = entry.facts(), entry.evidence, entry.weight
+    # Of the k-th part of a group 2k - 1 times, since 1 + 3 + … + (2k - 1) = k²: parts of weight w add up to (kw)².
+    squares = weight * (2 * entry.rank - 1) if method.counts_groups else weight
     outcome = None if evidence == "open" else int(evidence == 1)
     rules = [rounds[0].votes.rule] if len(rounds) == 1 else sorted({facts.votes.rule for facts in rounds})
     counting = _counting(rounds, rules)
     flat = _flat(rounds, method)
     experts, columns, rows = _expert_columns(flat, rules, outcome, weight, method, is_closed=rounds[-1].final)
-    of_feed = _feed_columns(rounds, counting, outcome, weight, method)
+    of_feed = _feed_columns(rounds, counting, outcome, weight, method, squares)
     if method.rates_by_trust:
         of_feed.append((_STATED_ERROR, (_mean([min(facts.mix.mean, 1.0 - facts.mix.mean) for facts in rounds]),)))
     scored = None if outcome is None else scored_facts(entry)
     found = None if outcome is None or scored is None else evaluation(scored, outcome, weight)
     if found is not None:
         of_feed.append((_EVALUATED, found.feed))
-    of_rules = {rule: _rule_columns(of_rule, len(rounds), outcome, weight) for rule, of_rule in counting.items()}
+    of_rules = {rule: _rule_columns(of_rule, len(rounds), outcome, squares) for rule, of_rule in counting.items()}
     feed, of_rule, votes = _whole_numbers(
-        of_feed, of_rules, rounds[-1].votes.rule, _fourth_moments(counting, len(rounds), weight), weight
+        of_feed, of_rules, rounds[-1].votes.rule, _fourth_moments(counting, len(rounds), squares), weight
     )
     histograms = _binned(flat, weight) if method.keeps_histograms else None
     whole = fixed(columns, weight)
@@ -419,10 +421,11 @@ def _feed_columns(
     outcome: int | None,
     weight: float,
     method: Method,
+    squares: float,
 ) -> list[tuple[int, Sequence[float]]]:
     """Columns of the feed but for those of vote rules, neighbours together behind the place of the first of them.
 
-    Counts, outer layer, stretch, safety net.
+    Counts, outer layer, stretch, safety net. ``squares``: by what the squares of weights are multiplied.
     """
     n_rounds, of_rules = len(rounds), list(counting.values())
     counted = of_rules[0] if len(of_rules) == 1 else [facts for facts in rounds if facts.votes.counts]
@@ -448,7 +451,7 @@ def _feed_columns(
     ):
         classes = [facts.moments.classes for facts in of_place if facts.moments.classes is not None]
         if classes:
-            found.append((place, _of_moments(classes, n_rounds, weight, products=True)))
+            found.append((place, _of_moments(classes, n_rounds, squares, products=True)))
     if method.trust_prior:
         found.append((_AGREED, _agreement_columns(rounds)))
     if method.draws is not None or method.gap is not None:
@@ -485,14 +488,14 @@ def _places(columns: tuple[tuple[int, int], ...]) -> Sequence[int]:
 
 
 def _fourth_moments(
-    counting: Mapping[int, Sequence[Facts]], n_rounds: int, weight: float
+    counting: Mapping[int, Sequence[Facts]], n_rounds: int, squares: float
 ) -> Sequence[tuple[int, int, Sequence[float]]]:
     """Moments of the votes of each rule, and the subsample that they go to, where rounds that count have them."""
     found = []
     for rule, of_rule in counting.items():
         known = [facts.moments.fourth for facts in of_rule if facts.moments.fourth is not None]
         if known:
-            found.append((rule, of_rule[0].moments.subsample, _of_moments(known, n_rounds, weight)))
+            found.append((rule, of_rule[0].moments.subsample, _of_moments(known, n_rounds, squares)))
     return found
 
 
@@ -509,7 +512,7 @@ def _means(rows: Sequence[Sequence[float]]) -> Sequence[float]:
     return rows[0] if len(rows) == 1 else [_mean(column) for column in zip(*rows, strict=True)]
 
 
-def _rule_columns(counting: Sequence[Facts], n_rounds: int, outcome: int | None, weight: float) -> Sequence[float]:
+def _rule_columns(counting: Sequence[Facts], n_rounds: int, outcome: int | None, squares: float) -> Sequence[float]:
     """Columns of one vote rule, over its rounds that count: moments of the votes, and the truth table.
 
     The rates read off them price the losses of rounds that count. The answers of others, against whom often nobody
@@ -520,7 +523,7 @@ def _rule_columns(counting: Sequence[Facts], n_rounds: int, outcome: int | None,
     share = len(counting) / n_rounds
     pair, rest, ones = _means([(facts.moments.pair, facts.moments.rest, facts.moments.ones) for facts in counting])
     values = _NO_MOMENTS.copy()
-    values[:4] = share, share * (weight * share), share * pair, share * rest
+    values[:4] = share, share * (squares * share), share * pair, share * rest
     values[4:7] = share * (pair * pair), share * (rest * rest), share * (pair * rest)
     values[_ANSWER:] = share * ones, share * ones * ones
     if outcome is not None:
@@ -531,11 +534,11 @@ def _rule_columns(counting: Sequence[Facts], n_rounds: int, outcome: int | None,
 
 
 def _of_moments(
-    rows: Sequence[tuple[float, ...]], n_rounds: int, weight: float, *, products: bool = False
+    rows: Sequence[tuple[float, ...]], n_rounds: int, squares: float, *, products: bool = False
 ) -> list[float]:
     """Moments of the votes over the rounds that have them, of ``n_rounds`` in all; and the products of each two."""
     share, means = len(rows) / n_rounds, _means(rows)
-    moments = (1.0, weight * share, *means)
+    moments = (1.0, squares * share, *means)
     if products:
         moments += tuple(one * two for one, two in combinations_with_replacement(means, 2))
     return [share * number for number in moments]

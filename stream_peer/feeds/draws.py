@@ -28,17 +28,17 @@ class Draws:
         self._prefix = prefix_of(seed, feed)
         self._groups: IntArray = np.zeros(0, np.int64)
 
-    def of_round(self, question_id: str, boundary: Milliseconds) -> tuple[int, float, int]:
+    def of_round(self, question_id: str, boundary: Milliseconds, group_id: str | None = None) -> tuple[int, float, int]:
         """What every round needs to have drawn.
 
         The answer where nothing else decides; a number in [0, 1) that draws the selected expert; the subsample that
-        the question belongs to, whatever the round.
+        the question belongs to, whatever the round; that of its group if one is named.
         """
         prefix = self._prefix
         tie = draw_after(prefix, question_id, boundary, "tie")
         ticket = draw_after(prefix, question_id, boundary, "select")
         # "block" is what subsamples were called: with another word, other ones would be drawn
-        return int(tie < 0.5), ticket, int(N_SUBSAMPLES * draw_after(prefix, question_id, 0, "block"))
+        return int(tie < 0.5), ticket, int(N_SUBSAMPLES * draw_after(prefix, group_id or question_id, 0, "block"))
 
     def of_method(
         self, needed: NeededDraws, roster: Roster, experts: IndexArray, question_id: str, boundary: Milliseconds

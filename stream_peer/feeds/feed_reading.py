@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from stream_peer.events.groups import group_id_of
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.alarms.groups import Group
 from stream_peer.feeds.columns import EXPERT
@@ -35,6 +36,7 @@ def read(feed: Feed) -> Reading:
         feed.method,
         path_state.peer_trust,
         feed.reading,
+        by_group=path_state.has_groups and feed.method.counts_groups,
     )
     return reading
 
@@ -110,7 +112,8 @@ def scoring_inputs(
         seen = reading.extent(roster.n_seen(experts, reading.sums))
     needed = feed.method.draws
     medians = own_medians(reading.histograms(experts)) if reading.rule else None
-    mixing, (coin, ticket, subsample) = reading.mixing, draws.of_round(question_id, boundary)
+    unit = group_id_of(question_id) if feed.method.counts_groups else None
+    mixing, (coin, ticket, subsample) = reading.mixing, draws.of_round(question_id, boundary, unit)
     groups = groups_of_round(feed, experts, columns)
     return ScoringInputs(
         weights=weights_of(feed, reading, experts, columns, seen, groups),

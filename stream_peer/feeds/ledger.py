@@ -7,7 +7,7 @@ are known as such.
 
 from collections.abc import Iterator, Mapping, Sequence
 from heapq import heapify, heappop, heappush
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import msgspec
 
@@ -29,11 +29,11 @@ class Entry:
     back. ``touched`` is the record time of its last news, ``ordinal`` its number among the questions of its feed,
     ``provisional`` an outcome that is shown while there is no other, ``pieces`` the number of state records that it was
     last stored in, ``audit`` the number of the audit that looked at it last, ``options`` of a part how many options its
-    group has.
+    group has, ``rank`` its number among the parts of its group, from 1 on.
     """
 
     __slots__ = (
-        *("audit", "evidence", "first_final", "options", "ordinal", "pieces"),
+        *("audit", "evidence", "first_final", "options", "ordinal", "pieces", "rank"),
         *("_facts", "_record", "provisional", "revision", "rounds", "touched", "weight"),
     )
     first_final: bytes | None
@@ -63,6 +63,7 @@ class Entry:
         self.pieces = 0
         self.audit = 0
         self.options = 0
+        self.rank = 1
 
     def rest_on(self, record: bytes) -> None:
         """Hold no facts of its own until ``hold``, but read them in its state record, which is kept anyway."""
@@ -127,19 +128,18 @@ class Entry:
         """Stored form."""
         rounds, first = self.rounds, self.first_final
         place = rounds.index(first) if first is not None and first in rounds else first
-        return msgspec.msgpack.encode(
-            StoredEntry(
-                self.weight,
-                self.evidence,
-                self.touched,
-                self.ordinal,
-                rounds,
-                place,
-                self.revision,
-                self.provisional,
-                self.options,
-            )
+        stored: tuple[Any, ...] = (
+            self.weight,
+            self.evidence,
+            self.touched,
+            self.ordinal,
+            rounds,
+            place,
+            self.revision,
+            self.provisional,
+            self.options,
         )
+        return _encode(stored if self.rank == 1 else (*stored, self.rank))
 
     @classmethod
     def decode(cls, data: bytes) -> "Entry":
@@ -148,12 +148,15 @@ class Entry:
         rounds, first = stored.rounds, stored.first()
         number, shown = stored.ordinal, stored.provisional
         entry = cls(stored.weight, stored.evidence, rounds, stored.touched, number, first, stored.revision, shown)
-        entry.options = stored.options
+        entry.options, entry.rank = stored.options, stored.rank
         return entry
 
 
 class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """An entry as it is stored. ``first_final`` is a place in ``rounds`` if it is one of them as it stands."""
+    """An entry as it is stored. ``first_final`` is a place in ``rounds`` if it is one of them as it stands.
+
+    ``rank`` is left out where it is 1.
+    """
 
     weight: float
     evidence: Verdict
@@ -164,6 +167,7 @@ class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
     revision: int
     provisional: Verdict = "open"
     options: int = 0
+    rank: int = 1
 
     def first(self) -> bytes | None:
         """Packed facts of the scored forecast."""
@@ -171,6 +175,7 @@ class StoredEntry(msgspec.Struct, frozen=True, array_like=True, gc=False):
         return self.rounds[place] if isinstance(place, int) else place
 
 
+_encode = msgspec.msgpack.Encoder().encode
 _decode_entry = msgspec.msgpack.Decoder(StoredEntry).decode
 
 
@@ -217,13 +222,17 @@ class Ledger:
         """The entry of a question that is new here."""
         entry = self.entries[question_id] = Entry(ordinal=self.ordinals)
         self.ordinals += 1
-        self._note_part(question_id)
+        entry.rank = self._note_part(question_id)
         return entry
 
-    def _note_part(self, question_id: str) -> None:
+    def _note_part(self, question_id: str) -> int:
+        """Count a part to its group; how many parts of it are known now, 1 of a question that is none."""
         group = group_id_of(question_id)
-        if group is not None:
-            self.groups.setdefault(group, set()).add(question_id)
+        if group is None:
+            return 1
+        parts = self.groups.setdefault(group, set())
+        parts.add(question_id)
+        return len(parts)
 
     def note_options(self, group: str, options: int) -> list[str]:
         """A group has so many options; the parts that have not known it."""

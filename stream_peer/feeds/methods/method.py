@@ -225,6 +225,8 @@ class Method:
         Whether, where the guard is on, those who are new to a round are one group of it, see `newcomers`.
     mixes_at_half : bool
         Whether the peer mixer learns from reference answers by votes at ½ under every vote rule.
+    counts_groups : bool
+        Whether error rates and alarms count the parts of a group of questions as one, see `RateSums`.
     """
 
     loss: ProperLoss = SQUARED
@@ -255,6 +257,7 @@ class Method:
     finds_repeaters: bool = False
     holds_newcomers: bool = False
     mixes_at_half: bool = False
+    counts_groups: bool = False
 
     @property
     def keeps_histograms(self) -> bool:

@@ -37,6 +37,10 @@ class GroupSums(NamedTuple):
 class RateSums:
     """The sums of one vote rule that an estimator reads, under the names that `columns` declares.
 
+    ``by_group``: the parts of a group depend on each other, maybe wholly. ``moment_weight2`` is then Σ_g (Σ_k w_k)², of
+    groups and their parts; a question that is no part is a group of one. The effective number of questions that follows
+    is that of groups, and all sums are taken by so much smaller: a *design effect* (Kish, 1965).
+
     Attributes
     ----------
     moments : MomentSums
@@ -47,24 +51,32 @@ class RateSums:
         By which resolved questions are compared with the others.
     """
 
-    __slots__ = ("_feed_sums", "answer", "answer2", "moments", "revealed_pair", "truth")
+    __slots__ = ("_by_group", "_feed_sums", "answer", "answer2", "moments", "revealed_pair", "truth")
 
-    def __init__(self, feed_sums: Sequence[int], rule: int) -> None:
-        self._feed_sums = feed_sums
-        known = [amount * UNIT for amount in feed_sums[rule_span(rule)]]
+    def __init__(self, feed_sums: Sequence[int], rule: int, *, by_group: bool = False) -> None:
+        self._feed_sums, self._by_group = feed_sums, by_group
+        known = self._counted(feed_sums[rule_span(rule)])
         self.moments = MomentSums(*known[:_N_MOMENTS])
         self.truth = TruthSums(*known[_N_MOMENTS:_N_COUNTED])
         self.revealed_pair, self.answer, self.answer2 = known[_N_COUNTED:]
 
+    def _counted(self, amounts: Sequence[int]) -> list[float]:
+        """Σw, Σw² and sums of means, in which a group weighs no more than a question does, ``by_group``."""
+        weight, weight2, *others = known = [amount * UNIT for amount in amounts]
+        if not self._by_group or not weight > 0.0:
+            return known
+        share = min(effective_size(weight, weight2) / weight, 1.0)
+        return [weight * share, weight2 * share * share, *[share * amount for amount in others]]
+
     @property
     def classes(self) -> ClassMomentSums:
         """Moments of the number of votes for yes, ``class_…``: under own medians, or if the method reads classes."""
-        return ClassMomentSums(*[amount * UNIT for amount in self._feed_sums[classes_span()]])
+        return ClassMomentSums(*self._counted(self._feed_sums[classes_span()]))
 
     @property
     def classes_at_half(self) -> ClassMomentSums:
         """The same of votes at ½, ``half_…``: from version 2 of the method on."""
-        return ClassMomentSums(*[amount * UNIT for amount in self._feed_sums[classes_span("half")]])
+        return ClassMomentSums(*self._counted(self._feed_sums[classes_span("half")]))
 
     @property
     def groups(self) -> GroupSums:

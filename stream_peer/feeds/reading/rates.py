@@ -153,9 +153,14 @@ def free_rate(sums: RateSums, rule: int, confidence: float, method: Method) -> t
     return symmetric, symmetric.status
 
 
-def read_rates(feed_sums: Sequence[int], rule: int, confidence: float, method: Method) -> Rates:
-    """Error rates of a vote rule without truth, combined per class with revealed outcomes."""
-    sums = RateSums(feed_sums, rule)
+def read_rates(
+    feed_sums: Sequence[int], rule: int, confidence: float, method: Method, *, by_group: bool = False
+) -> Rates:
+    """Error rates of a vote rule without truth, combined per class with revealed outcomes.
+
+    ``by_group``: a group counts as one question.
+    """
+    sums = RateSums(feed_sums, rule, by_group=by_group)
     free, free_status, estimate = _estimates(sums, rule, confidence, method)
     truth = sums.truth
     cells = _CELLS(truth)

@@ -71,6 +71,8 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         How alike peer losses and true losses rank the experts; None while that cannot be judged.
     stated_error : float or None
         Mean of min(b, 1 - b) over questions, b the plain mean; None before the first, or if it is not summed.
+    by_group : bool
+        Whether error rates count a group as one question.
     """
 
     sums: Sums
@@ -89,6 +91,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
     dependence_key: bytes
     ranks: RankAgreement | None
     stated_error: float | None
+    by_group: bool = False
 
     @property
     def rates(self) -> Rates:
@@ -100,7 +103,7 @@ class Reading(msgspec.Struct, frozen=True, eq=False):
         for rates in self.all_rates:
             if rates.rule == rule:
                 return rates
-        return read_rates(self.feed_sums, rule, self.settings.confidence, self.method)
+        return read_rates(self.feed_sums, rule, self.settings.confidence, self.method, by_group=self.by_group)
 
     def columns(self, experts: IndexArray) -> FloatArray:
         """Columns of some experts, as far as their vote rules are used."""
@@ -169,6 +172,8 @@ def read_sums(
     method: Method,
     peer_trust: PeerTrust,
     known: Reading | None,
+    *,
+    by_group: bool = False,
 ) -> Reading:
     """The reading of sums under a vote rule.
 
@@ -176,7 +181,7 @@ def read_sums(
     whose sums have not changed. ``outcomes``: how often an outcome has moved these sums.
     """
     rule = VOTE_RULES.index(vote_rule)
-    if known is not None and (known.settings is not settings or known.rule != rule):
+    if known is not None and (known.settings is not settings or known.rule != rule or known.by_group != by_group):
         known = None
     feed_sums = sums.feed
     if known is not None and known.sums is sums and known.version == sums.version:
@@ -184,7 +189,12 @@ def read_sums(
             return known
         mixing = _mixing(sums.feed, known.shares_key, settings, method, peer_trust, None)
         return replace(known, mixing=mixing, peer_trust=peer_trust)
-    rates = tuple([read_rates(feed_sums, used, settings.confidence, method) for used in used_rules(feed_sums, rule)])
+    rates = tuple(
+        [
+            read_rates(feed_sums, used, settings.confidence, method, by_group=by_group)
+            for used in used_rules(feed_sums, rule)
+        ]
+    )
     key, votes = shares_key(feed_sums), dependence_key(sums, rule)
     asked, voters, unit = feed_sums[_ASKED], VOTES * feed_sums[_VOTERS], UNIT * VOTES
     return Reading(
@@ -206,6 +216,7 @@ def read_sums(
         votes,
         known.ranks if known is not None and known.sums is sums and known.outcomes == outcomes else read_ranks(sums),
         min(feed_sums[_STATED_ERROR] / asked, 0.5) if asked and method.rates_by_trust else None,
+        by_group,
     )
 
 
