@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from stream_peer.cli.options import Invocation, settings_options
-from stream_peer.events.outputs import WeightedExpert, Weights, encode_output
+from stream_peer.events.outputs import MixedGroup, WeightedExpert, Weights, encode_output
 from stream_peer.events.spelling import spelt
 from stream_peer.serve.terminal import console
 from stream_peer.settings.process import Settings
@@ -28,14 +28,19 @@ from stream_peer.tools.replay.history import by_mix, rounded
     show_default=True,
     help="Number of experts to show, by mix.",
 )
+@click.option("--group", metavar="GROUP", help="Watch the forecast of this question with options or thresholds.")
 @settings_options()
-def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int) -> None:
+def tail_command(invocation: Invocation, *, feed: str, once: bool, shown: int, group: str | None) -> None:
     """Watch the weights of FEED: a live table on a terminal, a line for each change elsewhere. Ctrl-C ends it.
 
     \b
     stream-peer tail econ --bootstrap kafka:9092
     stream-peer tail econ --once | jq '.experts | sort_by(-.mix)[:3]'
+    stream-peer tail politics --group chair
     """  # noqa: D301
+    if group is not None:
+        _tail_group(invocation.settings, feed, group, once=once)
+        return
     if once:
         click.echo(encode_output(_newest(invocation.settings, feed)))
         return
@@ -94,6 +99,36 @@ def _newest(settings: Settings, feed: str) -> Weights:
     when = "weights come with a question's first round, which is due round_every after its opening or at its close"
     msg = f"no weights of feed {feed!r} so far; feeds that have some: {there} ({when})"
     raise click.BadParameter(msg, param_hint="FEED")
+
+
+def _tail_group(settings: Settings, feed: str, group: str, *, once: bool) -> None:
+    from stream_peer.serve.feed_records import follow_group, read_group
+
+    if once:
+        found = read_group(settings, group)
+        if found is None or found.feed != feed:
+            msg = f"nothing is published of a group {group!r} of feed {feed!r}: its first record comes with a round"
+            raise click.BadParameter(msg, param_hint="--group")
+        click.echo(encode_output(found))
+        return
+    try:
+        for record in follow_group(settings, group):
+            if record.feed == feed:
+                click.echo(group_line(record))
+    except KeyboardInterrupt:
+        return
+
+
+def group_line(record: MixedGroup) -> str:
+    """One line about the forecast of a question with options or thresholds."""
+    options = [(part, spelt(part.name)) for part in record.options or ()]
+    cdf = [(part, f"at most {spelt(part.name)}") for part in record.cdf or ()]
+    said = ", ".join(
+        f"{name} {'-' if part.mix is None else f'{part.mix:.3f}'}{' (came true)' if part.outcome == 1 else ''}"
+        for part, name in (*options, *cdf)
+    )
+    state = "final" if record.final else "open"
+    return f"{record.at} revision {record.revision} {record.trust} {spelt(record.group)} {state} mix {said or '-'}"
 
 
 def _follow_lines(settings: Settings, feed: str, shown: int) -> None:

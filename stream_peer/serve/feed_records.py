@@ -18,7 +18,15 @@ import structlog
 
 from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
-from stream_peer.events.outputs import Certificate, ErrorRates, ErrorRateSummary, TrustState, Weights, joined_parts
+from stream_peer.events.outputs import (
+    Certificate,
+    ErrorRates,
+    ErrorRateSummary,
+    MixedGroup,
+    TrustState,
+    Weights,
+    joined_parts,
+)
 from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll, read_to_end
 from stream_peer.settings.process import Settings
 
@@ -68,6 +76,7 @@ class _Kept(NamedTuple):
 _place_of = msgspec.json.Decoder(_Place).decode
 _head_of = msgspec.json.Decoder(FeedHead).decode
 _weights_of = msgspec.json.Decoder(Weights).decode
+_group_of = msgspec.json.Decoder(MixedGroup).decode
 _rates_of = msgspec.json.Decoder(ErrorRates).decode
 
 
@@ -384,6 +393,50 @@ def news_of(feed: str, records: FeedRecords, found: Iterable[Any]) -> Iterator[W
         newest = records.weights(feed)
         if newest is not None and newest.revision != before:
             yield newest
+
+
+def read_group(settings: Settings, group: str) -> MixedGroup | None:
+    """The newest record of a group of questions; None if there is none.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If it cannot be read.
+    """
+    with groupless_reader(settings) as consumer:
+        return _read_group(consumer, settings, group)
+
+
+def follow_group(settings: Settings, group: str) -> Iterator[MixedGroup]:
+    """The newest record of a group of questions, then each newer one as it comes, for ever.
+
+    Raises
+    ------
+    BrokerUnavailableError, NotAuthorisedError, TopicsError
+        If they cannot be read.
+    """
+    with groupless_reader(settings) as consumer:
+        newest = _read_group(consumer, settings, group)
+        if newest is not None:
+            yield newest
+        while True:
+            for found in poll(consumer).values():
+                yield from _of_group(group, found)
+
+
+def _read_group(consumer: Any, settings: Settings, group: str) -> MixedGroup | None:
+    places = partitions_of(consumer, settings.topic(topics.MIXED_GROUPS))
+    newest = None
+    for found in read_to_end(consumer, places):
+        for record in found:
+            if record.key == group.encode():
+                newest = None if record.value is None else _group_of(record.value)
+    return newest
+
+
+def _of_group(group: str, found: Iterable[Any]) -> Iterator[MixedGroup]:
+    key = group.encode()
+    return (_group_of(record.value) for record in found if record.key == key and record.value is not None)
 
 
 def _read_all(consumer: Any, settings: Settings) -> FeedRecords:

@@ -70,6 +70,7 @@ def test_groups_are_published_and_resolved_as_their_parts(lived: Service, start:
     assert lived.weights(feed)["certificate"] is None
     status, answer = lived.workers["w1"].http(f"/feeds/{feed}/groups/{feed}-chair")
     assert (status, json.loads(answer)["options"]) == (200, options)
+    assert json.loads(lived.run("tail", feed, "--group", f"{feed}-chair", "--once"))["options"] == options
 
     kill(lived)
     lived.send([{"type": "question", "question_id": f"{feed}-chair", "feed": f"{feed}new", "at": at(late + 1)}])

@@ -14,8 +14,9 @@ from stream_peer.events.feed_log import (
     Round,
     RoundWithdrawn,
 )
+from stream_peer.events.groups import group_id_of, name_of
 from stream_peer.events.incoming import ExpertControl
-from stream_peer.events.outputs import MixedForecast, ReferenceAnswer, StateOfQuestion, WeightedExpert
+from stream_peer.events.outputs import MixedForecast, MixedGroup, ReferenceAnswer, StateOfQuestion, WeightedExpert
 from stream_peer.events.times import Milliseconds, to_iso
 from stream_peer.feeds.views import FeedView
 from stream_peer.tools.explain.question_events import (
@@ -81,6 +82,7 @@ class Narrator:
             yield from self._published(published[-1], step)
         for one in step.feed_steps:
             self._remember(one)
+        yield from self._of_group(step.group)
         if step.feed_steps:
             yield from self._of_feed(step.feed_steps)
         elif step.late:
@@ -190,6 +192,15 @@ class Narrator:
         else:
             yield f"{crowd}; {forecast}"
         yield from _against_outcome(one, step)
+
+    def _of_group(self, group: MixedGroup | None) -> Iterator[str]:
+        """The forecast of the question as one of its group, beside its own."""
+        parts = () if group is None else (*(group.options or ()), *(group.cdf or ()))
+        for part in parts:
+            if group is not None and self.mixed is not None and part.name == name_of(self.mixed.question):
+                coherent = f"{chance(part.mix)}, stretched {chance(part.stretched)}"
+                raw = f"{chance(self.mixed.mix)}, stretched {chance(self.mixed.stretched)}"
+                yield f"Coherent with the other parts of {group.group}: mixed forecast {coherent}; by itself {raw}"
 
     def _remember(self, one: FeedStep) -> None:
         if isinstance(one.event, Round):
@@ -409,7 +420,9 @@ def _narrated(step: LifeStep, narrator: Narrator) -> NarratedStep:
 def _opening(narrator: Narrator, files: Sequence[str]) -> Iterator[str]:
     whose = f" of feed {narrator.answer.feed}" if narrator.answer else ""
     times = many(len(narrator.revisions), "time")
-    yield f"A question{whose}, published {times}, from {joined(files)}. Times are UTC."
+    group = None if narrator.answer is None else group_id_of(narrator.answer.question)
+    what = "A question" if group is None else f"A part of group {group}"
+    yield f"{what}{whose}, published {times}, from {joined(files)}. Times are UTC."
     yield (
         "A revision is the offset in the feed-log of the record that caused an output; readers keep the highest. "
         "Deadlines pass here with the next line of the files, in the service a moment after they are due."

@@ -15,7 +15,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import AnyFeedLogRecord, ExpertChanged, FeedChanged
 from stream_peer.events.groups import group_id_of, outcome_of
 from stream_peer.events.incoming import Event, Forecast, Forecasts, GroupForecast, GroupResolution, decode
-from stream_peer.events.outputs import MixedForecast, PeerLosses, ReferenceAnswer
+from stream_peer.events.outputs import MixedForecast, MixedGroup, PeerLosses, ReferenceAnswer
 from stream_peer.events.times import Milliseconds
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.views import FeedView
@@ -29,13 +29,14 @@ from stream_peer.tools.replay.file_events import FileEvent
 from stream_peer.tools.replay.history import head_of
 from stream_peer.tools.replay.run import CONTROLS, InputRecord, ReplayProbe
 
-_Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast)
+_Answer = TypeVar("_Answer", ReferenceAnswer, PeerLosses, MixedForecast, MixedGroup)
 
 _NOTHING = InputRecord(FileEvent("", b""), "", -1, -1, 0)
 
 
 _decode_answer = msgspec.json.Decoder(ReferenceAnswer).decode
 _decode_mixed = msgspec.json.Decoder(MixedForecast).decode
+_decode_group = msgspec.json.Decoder(MixedGroup).decode
 _decode_losses = msgspec.json.Decoder(PeerLosses).decode
 
 
@@ -67,7 +68,7 @@ class LifeStep(msgspec.Struct):
     """An input record, and all that it caused of the question.
 
     ``own``: it is about the question itself. ``event`` is None if nothing can be read from it; ``late`` tells how many
-    of its forecasts count from a later moment than they say.
+    of its forecasts count from a later moment than they say. ``group`` is the record of the question's group then.
     """
 
     arrival: InputRecord
@@ -79,6 +80,7 @@ class LifeStep(msgspec.Struct):
     refused: list[Refusal] = []
     warnings: list[Warned] = []
     feed_steps: list[FeedStep] = []
+    group: MixedGroup | None = None
 
     @property
     def time(self) -> Milliseconds:
@@ -160,7 +162,10 @@ class QuestionProbe(ReplayProbe):
             self._before = stage.views().get(self.feed)
 
     def after_record(self, effects: Effects, stage: FeedStage) -> None:
-        """Note the weights again, and what was published of the question."""
+        """Note the weights again, and what was published of the question, or of its group in the same step."""
+        if self._group is not None and self._open is not None:
+            of_group = [output for output in effects.outputs if output.key == self._group.encode()]
+            self._open.group = _newest(of_group, topics.MIXED_GROUPS, _decode_group) or self._open.group
         if self._record is None:
             return
         revision, event = self._record

@@ -1,5 +1,6 @@
 import io
 from collections.abc import Iterator
+from typing import Any, Literal
 
 import msgspec
 import pytest
@@ -7,7 +8,7 @@ from rich.console import Console
 
 from stream_peer.cli.tail import weights_line, weights_table
 from stream_peer.errors import BrokerUnavailableError
-from stream_peer.events.outputs import Certificate, Weights
+from stream_peer.events.outputs import Certificate, MixedGroup, PartForecast, Weights
 from stream_peer.serve import feed_records
 from stream_peer.settings.process import Settings
 from stream_peer.tools.replay.history import by_mix
@@ -107,3 +108,26 @@ def test_the_summary_names_status_certificate_and_leaders() -> None:
     assert "warming-up (a, b say the same; 12 of 200 questions)" in line
     assert "regret at most 41.2" in line
     assert line.endswith("mix a 0.700, b 0.300")
+
+
+SAID: list[tuple[str, float | None, Literal[0, 1]]] = [("Ada", 0.25, 0), ("Bo", None, 1)]
+
+
+def test_a_group_is_a_line_each_time_that_its_forecast_changes(
+    monkeypatch: pytest.MonkeyPatch, capsys: Capture
+) -> None:
+    options = [PartForecast(name=n, mix=p, stretched=p, outcome=y) for n, p, y in SAID]
+    common: dict[str, Any] = {"feed": "politics", "settings": "9f3c2a11", "at": "2026-03-08T00:00:00Z", "trust": "ok"}
+    found = MixedGroup(**common, revision=7, group="chair", boundary=None, final=True, options=options)
+    elsewhere = msgspec.structs.replace(found, feed="other")
+    monkeypatch.setattr(feed_records, "follow_group", lambda *_: iter([elsewhere, found]))
+    monkeypatch.setattr(feed_records, "read_group", lambda _, group: found if group == "chair" else None)
+
+    lines = run(capsys, "tail", "politics", "--group", "chair")
+    once = run(capsys, "tail", "politics", "--group", "chair", "--once")
+    unknown = run(capsys, "tail", "politics", "--group", "cpi", "--once")
+
+    assert lines.out == "2026-03-08T00:00:00Z revision 7 ok chair final mix Ada 0.250, Bo - (came true)\n"
+    assert msgspec.json.decode(once.out, type=MixedGroup) == found
+    assert unknown.code == 2
+    assert "nothing is published of a group 'cpi'" in unknown.err

@@ -41,6 +41,23 @@ def test_a_revision_says_that_a_late_forecast_caused_it() -> None:
     )
 
 
+def test_a_part_of_a_group_is_told_with_its_coherent_forecast_beside_its_own() -> None:
+    names = {"Ada": 0.9, "Bo": 0.5}
+    values = [
+        question("chair", at=T0, opens_at=T0, closes_at=CLOSE, options=[*names]),
+        *(event("forecast", question_id="chair", expert_id=one, options=names, at=T0 + HOUR) for one in THREE),
+        event("resolution", question_id="chair", option="Bo", at=CLOSE + HOUR),
+    ]
+    probe = QuestionProbe("chair::=Ada")
+    replay([lines(values)], ReplayOptions(), probes=[probe])
+
+    found = text(narrate("chair::=Ada", probe.steps()))
+
+    assert "A part of group chair of feed" in found
+    assert "Coherent with the other parts of chair: mixed forecast 0.70, stretched 0.70; by itself 0.90" in found
+    assert "Coherent" not in text(told(LIFE))
+
+
 def test_rounds_go_because_the_close_moved_and_the_outcome_leaves_the_forecast_as_it_was() -> None:
     found = told(LIFE)
 
