@@ -139,3 +139,49 @@ def test_the_table_of_columns_in_the_docstring_is_that_of_the_code() -> None:
     told = {tuple(re.findall(r"``(\w+)``", line)) for line in rows}
 
     assert told == {(role, *names) for role, names in table_format.ROLES.items()}
+
+
+CHAIR = [
+    "chair,Ada,a,0.6,2025-03-01,Bo,2025-03-05,2025-03-07",
+    "chair,Bo,a,0.4,2025-03-01,Bo,2025-03-05,2025-03-07",
+    "rain,,a,0.3,2025-03-01,yes,2025-03-05,2025-03-07",
+]
+
+
+def test_a_column_of_options_makes_a_question_with_options_and_the_outcome_names_one(tmp_path: Path) -> None:
+    file = table(tmp_path / "f.csv", "question,option,expert,probability,time,outcome,closes,resolved", CHAIR)
+
+    found = imported("csv", file)
+
+    assert found.said() == {
+        (question, "a"): [("2025-03-01T00:00:00Z", p)]
+        for question, p in (("chair::=Ada", 0.6), ("chair::=Bo", 0.4), ("rain", 0.3))
+    }
+    assert {question: outcome for question, (outcome, _) in found.told().items()} == {
+        "chair::=Ada": 0,
+        "chair::=Bo": 1,
+        "rain": 1,
+    }
+
+
+def test_an_outcome_that_is_none_of_the_options_is_refused(tmp_path: Path) -> None:
+    rows = [row.replace(",Bo,2025-03-05", ",Bob,2025-03-05") for row in CHAIR]
+    file = table(tmp_path / "f.csv", "question,option,expert,probability,time,outcome,closes,resolved", rows)
+
+    found = imported("csv", file)
+
+    assert [*found.told()] == ["rain"]
+    assert found.reasons == {"outcome-unknown": 1}
+
+
+def test_a_column_of_thresholds_makes_a_cdf_and_a_file_of_its_own_may_have_the_value(tmp_path: Path) -> None:
+    header = "question,threshold,expert,probability,time"
+    forecasts = table(tmp_path / "f.csv", header, ["cpi,2.0,a,0.1,2025-03-01", "cpi,3,a,0.8,2025-03-01"])
+    outcomes = table(tmp_path / "o.csv", "question,outcome", ["cpi,2.4"])
+
+    found = imported("csv", outcomes, forecasts)
+
+    assert {question: outcome for question, (outcome, _) in found.told().items()} == {
+        "cpi::<=2": 0,
+        "cpi::<=3": 1,
+    }
