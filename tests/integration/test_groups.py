@@ -1,7 +1,10 @@
 """Questions with options and thresholds, sent as groups, on real Kafka: as if each part had been sent alone."""
 
 import json
+import subprocess
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -41,7 +44,7 @@ def asked_one_by_one(feed: str, start: float) -> Iterator[Event]:
             yield forecast(part, f"e{expert}", p, start + 1 + expert / 100)
 
 
-def test_groups_are_published_and_resolved_as_their_parts(lived: Service, start: float) -> None:
+def test_groups_are_published_and_resolved_as_their_parts(lived: Service, start: float, repository: Path) -> None:
     feed, other = "groups", "groupsother"
     lived.send([*asked(feed, start), *asked_one_by_one(other, start)])
     finish(lived, start + 2 * DAY)
@@ -70,6 +73,13 @@ def test_groups_are_published_and_resolved_as_their_parts(lived: Service, start:
     assert lived.weights(feed)["certificate"] is None
     status, answer = lived.workers["w1"].http(f"/feeds/{feed}/groups/{feed}-chair")
     assert (status, json.loads(answer)["options"]) == (200, options)
+    program = [sys.executable, "examples/read_group.py", f"http://127.0.0.1:{lived.workers['w1'].port}", feed]
+    printed = subprocess.run([*program, f"{feed}-chair"], cwd=repository, capture_output=True, text=True, check=True)
+    assert [line.partition(":")[0] for line in printed.stdout.splitlines()[:-1]] == list(OPTIONS)
+    assert "Bo: " in printed.stdout
+    assert printed.stdout.count("came true") == 1
+    refused = subprocess.run([*program, "never"], cwd=repository, capture_output=True, text=True, check=False)
+    assert "has no group 'never'" in refused.stderr
     assert json.loads(lived.run("tail", feed, "--group", f"{feed}-chair", "--once"))["options"] == options
 
     kill(lived)
