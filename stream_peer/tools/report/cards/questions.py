@@ -17,6 +17,7 @@ from stream_peer.tools.report.skill import skill_score
 
 LAST_GROUPS = 6
 """So many of a feed's groups are shown: those with the latest rounds."""
+_OF_CURVES = [("mix", "--series-1", ""), ("mix, raw", "--muted", "dashed"), ("what came", "--truth", "dashed")]
 _MOST_OPTIONS = 8
 _MOST_TICKS = 5
 
@@ -40,16 +41,14 @@ def questions_card(page: FeedPage) -> str:
         " each part has it by itself. Scores are of scored forecasts; smaller is better."
     )
     tables = "".join(_scores(page, kind) for kind in _SCORES)
-    keys = [
-        ("mix", "--series-1", ""),
-        ("mix, raw", "--muted", "dashed"),
-        ("what came; an option that came is blue", "--truth", "dashed"),
-    ]
-    last = "".join(_forecasts(page, record, f"{page.number}-{at}") for at, record in enumerate(shown[:LAST_GROUPS]))
-    title = f"The last {many(len(shown[:LAST_GROUPS]), 'question')} of {len(shown):,}"
+    last = shown[:LAST_GROUPS]
+    keys = [("option that came true", "--series-1", "area")] if any(record.options for record in last) else []
+    keys += _OF_CURVES if any(record.cdf for record in last) else []
+    forecasts = "".join(_forecasts(page, record, f"{page.number}-{at}") for at, record in enumerate(last))
+    title = f"The last {many(len(last), 'question')} of {len(shown):,}"
     body = (
         f'<div class="two scores">{tables}</div><h4 class="last">{title}</h4>{html_legend(keys)}'
-        f'<div class="two">{last}</div>'
+        f'<div class="two">{forecasts}</div>'
     )
     return card("Questions with options or thresholds", text, body, wide=True)
 
