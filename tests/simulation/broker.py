@@ -137,12 +137,13 @@ class Log:
 
 
 class Rates(NamedTuple):
-    """Shares of what goes wrong."""
+    """Shares of what goes wrong. ``rebuild_seconds``: what a rebuild takes for each batch of its log, besides."""
 
     lost_requests: float = 0.0
     lost_acknowledgements: float = 0.0
     lost_fetches: float = 0.0
     slow: float = 0.0
+    rebuild_seconds: float = 0.0
 
 
 class Broker:

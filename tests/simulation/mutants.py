@@ -1,19 +1,22 @@
 """Ways to break the mechanism: each is a promise less, switched on while a deployment runs, and must be found."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
 from stream_peer.errors import LeaseEndedError
 from stream_peer.feeds.deletions import Deletions, Life
 from stream_peer.feeds.fold import FeedFold
+from stream_peer.feeds.hand_overs import HandOvers
+from stream_peer.feeds.postponed import Postponed
 from stream_peer.feeds.stage import FeedStage
 from stream_peer.kafka.worker.inbox import Inbox
 from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
 from stream_peer.kafka.worker.ownership import Ownership
 from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.port import Delivery, StartPlace, Unread
+from stream_peer.kafka.worker.producer import BatchProducer
 from stream_peer.kafka.worker.state_writer import SnapshotSize, StateWriter
 from stream_peer.log import driver
 from stream_peer.log.changelog import ChangelogReader, Writer
@@ -27,7 +30,8 @@ from tests.simulation.worker import Consumer, Sender
 _write, _entry_rows, _recovered = StateWriter.write, Writer.entry_rows, Ownership.recovered
 _whole_blank, _whole_write, _requests = FeedFold.blank, Sender._write, Sender._requests
 _right, _answered = Lease.right, Lease.answered
-_checkpoint, _due = OwnedPartition._checkpoint, Driver.checkpoint_due
+_checkpoint, _due, _handle = OwnedPartition._checkpoint, Driver.checkpoint_due, OwnedPartition._handle
+_rebuild_begins, _step_postponed = Postponed.begin, FeedStage.step_postponed
 
 
 def _add_head(self, record):  # type: ignore[no-untyped-def]
@@ -113,6 +117,28 @@ def _due_when_rebuilt(self: Driver, *, now: bool, rewrite: bool) -> bool:
     return bool(self._is_rebuilt) or _due(self, now=now, rewrite=rewrite)
 
 
+def _none_waits(self: Postponed, feeds: Iterable[str]) -> None:
+    _rebuild_begins(self, feeds)
+    self.feeds = frozenset(("",))  # a rebuild is under way, and no record is of this feed
+
+
+def _dropped(self: FeedStage, effects: Effects) -> bool:
+    while self.postponed and self.postponed.waiting[0].event is not None:
+        self.postponed.waiting.popleft()
+    return _step_postponed(self, effects)
+
+
+def _last_first(self: FeedStage, effects: Effects) -> bool:
+    self.postponed.waiting.rotate()
+    return _step_postponed(self, effects)
+
+
+async def _written_meanwhile(self: OwnedPartition) -> None:
+    await _handle(self)
+    if self._driver.needs_rebuild and self._driver.records:
+        await _checkpoint(self)
+
+
 def _in_one_fold(blank, keys, done, applied):  # type: ignore[no-untyped-def]
     while records := (yield driver.NeedsLog(applied)):
         for record in records:
@@ -142,6 +168,19 @@ MUTANTS: Mapping[str, Callable[[], object]] = {
         Driver, "checkpoint_due", _due_when_rebuilt
     ),
     "all is folded again before anything is rebuilt": lambda: mock.patch.object(driver, "_fold_on", _in_one_fold),
+    "records of a feed are folded while it is rebuilt": lambda: mock.patch.object(Postponed, "begin", _none_waits),
+    "records that waited for a rebuild are dropped": lambda: mock.patch.object(FeedStage, "step_postponed", _dropped),
+    "of records that waited for a rebuild the last is folded first": lambda: mock.patch.object(
+        FeedStage, "step_postponed", _last_first
+    ),
+    "state is written during a rebuild": lambda: mock.patch.object(OwnedPartition, "_handle", _written_meanwhile),
+    "a group is published before all its parts have come": lambda: mock.patch.object(
+        HandOvers, "publishes_all", return_value=True
+    ),
+    "a group that waited for a part is not published": lambda: mock.patch.object(
+        HandOvers, "awaited_group", return_value=None
+    ),
+    "topics are judged without a lease": lambda: mock.patch.object(BatchProducer, "hold"),
     "what comes late to the changelog is not noticed": lambda: mock.patch.object(Writer, "passed", _not_noticed),
     "deletions count where they stand in the log": lambda: mock.patch.object(
         Deletions, "life_of", return_value=Life.PRESENT
@@ -164,19 +203,26 @@ FOUND_BY = {
     "revoked partitions live on": 0,
     "the lease is ignored": 0,
     "the order of batches is not checked": 0,
+    "what comes late to the changelog is not noticed": 0,
     "a rebuild leaves its log out": 1,
+    "state is written during a rebuild": 1,
     "feeds are published before their rebuild": 3,
-    "the head is written before the entries": 4,
-    "deletions count where they stand in the log": 5,
-    "the lease is looked at when records are handed over only": 5,
-    "rows hold one version": 8,
-    "a rebuilt state is written where the former one ended": 11,
+    "records of a feed are folded while it is rebuilt": 3,
+    "records that waited for a rebuild are dropped": 3,
+    "the lease begins with the answer": 4,
+    "outputs are not awaited": 5,
+    "a group is published before all its parts have come": 6,
+    "a group that waited for a part is not published": 6,
+    "of records that waited for a rebuild the last is folded first": 6,
+    "rows hold one version": 6,
+    "the head is written before the entries": 6,
     "all is folded again before anything is rebuilt": 11,
-    "outputs are not awaited": 17,
-    "what comes late to the changelog is not noticed": 17,
-    "recovery reads beyond its token": 35,
+    "topics are judged without a lease": 14,
+    "deletions count where they stand in the log": 27,
+    "the lease is looked at when records are handed over only": 33,
+    "recovery reads beyond its token": 34,
     "tokens are ignored": 35,
-    "the lease begins with the answer": 72,
+    "a rebuilt state is written where the former one ended": 69,
 }
 """The first seeds that find each of them."""
 

@@ -117,6 +117,10 @@ def plan_of(seed: int) -> Plan:
         inputs=(),
         faults=[_fault(seconds, dice) for _ in range(dice.randint(0, 6) if is_small else dice.randint(2, 12))],
     )
+    if _is_late(seed):
+        plan = plan._replace(faults=[_early_freeze(seed), *plan.faults])
+    if seed % 3 < 2 and plan.feed_log_partitions == 1:
+        plan = plan._replace(rates=plan.rates._replace(rebuild_seconds=0.5))
     return plan._replace(inputs=sorted(_inputs(plan, questions, dice), key=lambda sent: sent.at))
 
 
@@ -138,14 +142,27 @@ def _fault(seconds: float, dice: random.Random) -> Fault:
     return Fault(dice.uniform(first, seconds), kind, dice.random(), dice.randint(1, 200), lasts)
 
 
+def _is_late(seed: int) -> bool:
+    """Whether settings come late: before, a worker freezes in a first recovery, and meanwhile others write state."""
+    return seed % 10 == 4
+
+
+def _early_freeze(seed: int) -> Fault:
+    dice = random.Random(f"early freeze of {seed}")
+    steps = FREEZES.index("fencing tokens are written") + len(FREEZES) * dice.randrange(2)
+    return Fault(dice.uniform(2, 8), "freeze", dice.random(), steps, 15.0)
+
+
 def _inputs(plan: Plan, questions: int, dice: random.Random) -> Iterator[Sent]:
     """Questions, forecasts, outcomes, corrections, moves and controls, in no order."""
     for number in range(questions):
         opens = dice.uniform(1, plan.seconds * 0.6)
         yield from _of_question(f"q{number}", dice.choice(FEEDS), opens, dice)
     yield from _of_groups(plan)
-    defaults = {**SETTINGS, "ledger_max": SMALL} if dice.random() < 0.1 else SETTINGS
-    yield _settings(0.5, {"defaults": defaults})
+    is_late = _is_late(plan.seed)  # then a small ledger would already be too large
+    defaults = {**SETTINGS, "ledger_max": SMALL} if dice.random() < 0.1 and not is_late else SETTINGS
+    yield _settings(12.0 if is_late else 0.5, {"defaults": defaults})
+    yield from _of_one_feed(plan, defaults)
     for _ in range(dice.randint(0, 3)):
         yield _settings(dice.uniform(5, plan.seconds), {"defaults": {**defaults, **dice.choice(LATER)}})
     for _ in range(dice.randint(0, 4)):
@@ -189,6 +206,14 @@ def _of_groups(plan: Plan) -> Iterator[Sent]:
     dice = random.Random(f"groups of {plan.seed}")
     for number in range(dice.randint(1, 4) if plan.seed % 7 == 6 else 0):
         yield from _of_group(f"g{number}", dice.uniform(1, plan.seconds * 0.6), dice)
+
+
+def _of_one_feed(plan: Plan, defaults: Mapping[str, Any]) -> Iterator[Sent]:
+    """Where a rebuild lasts: settings of one feed, so that the other one goes on meanwhile; by dice of their own."""
+    dice = random.Random(f"one feed of {plan.seed}")
+    for _ in range(dice.randint(2, 4) if plan.rates.rebuild_seconds else 0):
+        feeds = {dice.choice(FEEDS): dice.choice(LATER[:3])}
+        yield _settings(dice.uniform(0.4, 0.9) * plan.seconds, {"defaults": defaults, "feeds": feeds})
 
 
 def _of_group(group: str, opens: float, dice: random.Random) -> Iterator[Sent]:

@@ -167,15 +167,16 @@ class Tenure(NamedTuple):
 class Reading:
     """One reading of a log, up to an offset."""
 
-    def __init__(self, broker: Broker, tp: TopicPartition, begin: int, end: int) -> None:
+    def __init__(self, broker: Broker, tp: TopicPartition, begin: int, end: int, seconds: float = 0.0) -> None:
         log = broker.logs[tp]
         self.begin = log.begin
         self._broker, self._log = broker, log
         self._position, self._end = max(begin, log.begin), end
+        self._seconds = seconds  # of every batch, besides its way
 
     async def batch(self) -> Sequence[LogRecord]:
         while self._position < self._end:
-            await asyncio.sleep(self._broker.latency())
+            await asyncio.sleep(self._broker.latency() + self._seconds)
             found, self._position = self._log.read(self._position, self._broker.random.choice((5, 50)))
             if records := [record for record in found if record.offset < self._end]:
                 return records
@@ -191,7 +192,7 @@ class Logs:
     @contextlib.asynccontextmanager
     async def reading(self, tp: TopicPartition, up_to: int | None, first: int = 0) -> AsyncIterator[Reading]:
         end = self._broker.logs[tp].stable if up_to is None else up_to + 1
-        yield Reading(self._broker, tp, first, end)
+        yield Reading(self._broker, tp, first, end, self._broker.rates.rebuild_seconds)
 
 
 class Delivery:
