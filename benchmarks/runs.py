@@ -17,7 +17,7 @@ from benchmarks.feeding import feed
 from benchmarks.measuring import Cost, Groups, Meter, wait_for
 from benchmarks.peers import environments
 from benchmarks.workload import Workload
-from tests.integration.support.waiting import end_process
+from stream_peer.tools.demo.brokers import end_process
 
 START_DEADLINE = 60.0
 WORK_DEADLINE = 300.0
@@ -249,7 +249,7 @@ def _running(command: Sequence[str], environment: dict[str, str]) -> Iterator[su
     try:
         yield process
     finally:
-        end_process(process)
+        end_process(process, 20.0)
 
 
 def _result(events: int, cost: Cost, later_half: int = 0) -> Result:

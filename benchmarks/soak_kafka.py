@@ -23,7 +23,7 @@ from benchmarks.soak_bounds import MEMORY
 from benchmarks.soak_log import Held, held
 from stream_peer.events.partitioning import partition_of
 from stream_peer.log.changelog import ChangelogReader
-from tests.integration.support.kafka_broker import free_ports
+from stream_peer.tools.demo.brokers import free_ports
 
 PARTITIONS = 4
 SAMPLES = 50

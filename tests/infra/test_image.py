@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from stream_peer import __version__
+from stream_peer.tools.demo.brokers import free_ports
 from stream_peer.tools.demo.feed import FEED
 from tests.infra.support.image import ARCHIVE, IMAGE, Container, Store, build_release, opened, say
 from tests.infra.support.tools import ROOT
 from tests.integration.support.client import KafkaClient
-from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.waiting import wait_until
 
 pytestmark = [pytest.mark.image, pytest.mark.slow]

@@ -18,8 +18,8 @@ from stream_peer.events.partitioning import partition_of
 from stream_peer.log.producers import PRODUCER_HEADER, producer_mac
 from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.settings.process import Partitions, Settings
+from stream_peer.tools.demo.brokers import free_ports
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.service import SIGNING_KEY
 
 pytestmark = pytest.mark.real_kafka

@@ -15,9 +15,9 @@ import pytest
 import yaml
 
 from stream_peer.events import topics
+from stream_peer.tools.demo.brokers import free_ports
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.events import Event, at, crowd, question, resolution
-from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.waiting import wait_until
 
 pytestmark = pytest.mark.real_kafka

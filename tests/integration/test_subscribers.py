@@ -14,10 +14,11 @@ from aiokafka import AIOKafkaProducer
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import encode_output, output_headers
+from stream_peer.tools.demo.brokers import java_version
 from tests.feed_outputs import part, weights
 from tests.infra.support.tools import NODE
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.kafka_jars import fetch_jars, java_version
+from tests.integration.support.kafka_jars import fetch_jars
 
 pytestmark = pytest.mark.real_kafka
 

@@ -12,6 +12,7 @@ import trustme
 
 from stream_peer.events import topics
 from stream_peer.events.outputs import Weights, encode_output
+from stream_peer.tools.demo.brokers import free_ports
 from stream_peer_client import (
     BrokersUnavailableError,
     Change,
@@ -27,7 +28,7 @@ from stream_peer_client import (
 from tests.feed_outputs import part, weights
 from tests.integration.support.brokers import Rung, RunningBroker, running
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.kafka_broker import KafkaBroker, free_ports
+from tests.integration.support.kafka_broker import KafkaBroker
 from tests.integration.support.secured_kafka import PASSWORD, USER, secured_kafka
 from tests.integration.support.waiting import wait_until
 

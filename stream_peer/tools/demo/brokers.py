@@ -14,9 +14,10 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self
 
@@ -101,7 +102,7 @@ _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0"><modelVersion>4.0.0
 <groupId>stream-peer</groupId><artifactId>kafka</artifactId><version>1</version><packaging>pom</packaging>
 <dependencies>{dependencies}</dependencies></project>
 """
-_LOG4J = """\
+LOG4J = """\
 Configuration:
   Appenders: {{File: {{name: log, fileName: "{file}", PatternLayout: {{pattern: "%d %p %c{{1}} %m%n"}}}}}}
   Loggers: {{Root: {{level: INFO, AppenderRef: {{ref: log}}}}}}
@@ -179,10 +180,10 @@ class LocalKafka:
         ports = free_ports(2)
         self.bootstrap = f"127.0.0.1:{ports[0]}"
         properties, log = directory / "server.properties", directory / "server.log"
-        properties.write_text("".join(f"{name}={value}\n" for name, value in _properties(ports, directory).items()))
-        (directory / "log4j2.yaml").write_text(_LOG4J.format(file=log))
+        properties.write_text("".join(f"{name}={value}\n" for name, value in one_node(ports, directory).items()))
+        (directory / "log4j2.yaml").write_text(LOG4J.format(file=log))
         class_path = f"{jars}/*"
-        _format(class_path, properties)
+        format_storage(class_path, properties)
         logging = f"-Dlog4j2.configurationFile={directory / 'log4j2.yaml'}"
         command = ["java", *_JVM, logging, "-cp", class_path, "kafka.Kafka", str(properties)]
         with (directory / "stdout.log").open("wb") as out:
@@ -221,24 +222,45 @@ def check_java() -> None:
     MissingExtraError
         If there is none, or an old one.
     """
-    found = None
-    if shutil.which("java"):
-        run = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S607
-        found = re.search(r'version "(\d+)', run.stderr + run.stdout)
-    if found is None or int(found.group(1)) < LEAST_JAVA:
-        there = f"Java {found.group(1)} is" if found else "none is"
+    found = java_version()
+    if found is None or found < LEAST_JAVA:
+        there = "none is" if found is None else f"Java {found} is"
         msg = f"a real Kafka needs Java {LEAST_JAVA}, {there} there; leave --real out, or use --bootstrap"
         raise MissingExtraError(msg)
 
 
+def java_version() -> int | None:
+    """Major version of ``java``; None where there is none."""
+    if not shutil.which("java"):
+        return None
+    run = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False)  # noqa: S607
+    found = re.search(r'version "(\d+)', run.stderr + run.stdout)
+    return int(found.group(1)) if found else None
+
+
 def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on now."""
+    """Ports that nobody listens on now.
+
+    Below the range from which the kernel takes the ports of outgoing connections: otherwise a client that keeps
+    calling a killed broker may be given the broker's own port, connect to itself, and the broker cannot come back.
+    """
+    kernel = Path("/proc/sys/net/ipv4/ip_local_port_range")  # of Linux
+    lowest = int(kernel.read_text().split()[0]) if kernel.exists() else 32_768
+    found: list[int] = []
     with ExitStack() as held:
-        sockets = [held.enter_context(socket.create_server(("127.0.0.1", 0))) for _ in range(count)]
-        return [int(each.getsockname()[1]) for each in sockets]
+        while len(found) < count:
+            port = SystemRandom().randrange(min(20_000, lowest - 2_000), lowest)
+            listener = held.enter_context(socket.socket())
+            try:
+                listener.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            found.append(port)
+    return found
 
 
-def _properties(ports: list[int], directory: Path) -> dict[str, str]:
+def one_node(ports: Sequence[int], directory: Path) -> dict[str, str]:
+    """The properties of a broker that is its own controller, on these two ports."""
     plaintext, controller = f"PLAINTEXT://127.0.0.1:{ports[0]}", f"CONTROLLER://127.0.0.1:{ports[1]}"
     return {
         **_ONE_NODE,
@@ -249,9 +271,21 @@ def _properties(ports: list[int], directory: Path) -> dict[str, str]:
     }
 
 
-def _format(class_path: str, properties: Path) -> None:
-    cluster = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
-    arguments = ["format", "--standalone", "-t", cluster, "-c", str(properties)]
+def cluster_id() -> str:
+    """An id that no cluster has."""
+    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
+
+
+def format_storage(class_path: str, properties: Path, *more: str, cluster: str = "") -> None:
+    """Format the data directory of a broker: of a node of a cluster, or of one that stands alone.
+
+    Raises
+    ------
+    BrokerUnavailableError
+        If Kafka's tool fails; with what it says.
+    """
+    alone = [] if cluster else ["--standalone"]
+    arguments = ["format", *alone, "-t", cluster or cluster_id(), "-c", str(properties), *more]
     _run(
         "Kafka's storage could not be formatted",
         ["java", *_JVM, "-cp", class_path, "kafka.tools.StorageTool", *arguments],

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
+from stream_peer.tools.demo.brokers import free_ports
 from tests.infra.support.tools import program, run, said, tool
-from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.waiting import wait_until
 
 VARIABLE = "STREAM_PEER_KUBE_APISERVER"

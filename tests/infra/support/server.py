@@ -14,8 +14,8 @@ from typing import Any, Self
 
 import yaml
 
-from stream_peer.tools.demo.brokers import free_ports
-from tests.integration.support.waiting import end_process, wait_until
+from stream_peer.tools.demo.brokers import end_process, free_ports
+from tests.integration.support.waiting import wait_until
 
 READY_SECONDS = 60.0
 STOP_SECONDS = 20.0

@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from stream_peer.tools.demo.brokers import LEAST_JAVA, EmbeddedBroker, java_version
 from tests.integration.support.kafka_broker import KafkaBroker, prepare
-from tests.integration.support.kafka_jars import cached_jars, fetch_jars, java_version, kafka_version
+from tests.integration.support.kafka_jars import cached_jars, fetch_jars, kafka_version
 
 GIVEN = "STREAM_PEER_TEST_BOOTSTRAP"
 REQUIRE = "STREAM_PEER_TEST_REQUIRE"
-LEAST_JAVA = 17
 CONTAINER_IMAGE = "confluentinc/cp-kafka:8.1.0"  # Apache Kafka 4.1
 
 
@@ -167,7 +167,5 @@ def _container() -> Iterator[str]:
 
 @contextlib.contextmanager
 def _embedded() -> Iterator[str]:
-    from stream_peer.tools.demo.brokers import EmbeddedBroker
-
     with EmbeddedBroker() as broker:
         yield broker.bootstrap

@@ -11,9 +11,10 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
-from tests.integration.support.kafka_broker import JVM, free_ports
+from stream_peer.tools.demo.brokers import end_process, free_ports
+from tests.integration.support.kafka_broker import JVM
 from tests.integration.support.kafka_jars import fetch_jars
-from tests.integration.support.waiting import end_process, wait_until
+from tests.integration.support.waiting import wait_until
 
 POM = Path(__file__).with_name("connect.pom.xml")
 _PROGRAMS = os.pathsep.join([os.environ.get("PATH", ""), *sorted(glob.glob("/usr/lib/postgresql/*/bin"))])
@@ -80,7 +81,7 @@ def postgres() -> Iterator[Postgres]:
             server = subprocess.Popen(
                 [*serve, "-c", "listen_addresses=127.0.0.1"], stdout=out, stderr=out, cwd=home, **as_user
             )
-        stack.callback(end_process, server)
+        stack.callback(end_process, server, 20.0)
         made = Postgres(port)
 
         def serves() -> bool:
@@ -116,7 +117,7 @@ def connect(
     try:
         yield log.read_text
     finally:
-        end_process(process)
+        end_process(process, 20.0)
 
 
 def _program(name: str) -> str:

@@ -1,20 +1,16 @@
 """A real Apache Kafka on this machine, without a container: one KRaft node of jars, to start, stop and kill."""
 
-import base64
 import shutil
 import signal
-import socket
 import subprocess
 import tempfile
-import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from pathlib import Path
-from random import SystemRandom
 from types import TracebackType
 from typing import Self
 
+from stream_peer.tools.demo.brokers import LOG4J, cluster_id, end_process, format_storage, free_ports, one_node
 from tests.integration.support.kafka_jars import KafkaJars, alone
 from tests.integration.support.waiting import wait_until
 
@@ -22,25 +18,11 @@ JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-
 READY = "Kafka Server started"
 
 ONE_NODE = {
-    "process.roles": "broker,controller",
-    "node.id": "1",
-    "controller.listener.names": "CONTROLLER",
-    "inter.broker.listener.name": "PLAINTEXT",
-    "listener.security.protocol.map": "CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
-    "auto.create.topics.enable": "false",
     "num.partitions": "4",
     "message.max.bytes": "1048588",
-    # One node must do for everything that Kafka wants to keep three copies of.
-    "offsets.topic.replication.factor": "1",
-    "offsets.topic.num.partitions": "4",
-    "transaction.state.log.replication.factor": "1",
     "transaction.state.log.num.partitions": "4",
-    "transaction.state.log.min.isr": "1",
-    "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.num.partitions": "1",
-    "share.coordinator.state.topic.min.isr": "1",
-    # Quick joins, and sessions as short as tests like them.
-    "group.initial.rebalance.delay.ms": "0",
+    # Sessions as short as tests like them.
     "group.min.session.timeout.ms": "1000",
     # A killed broker may come back once its old self is given up (9 s by default).
     "broker.session.timeout.ms": "4000",
@@ -67,17 +49,6 @@ COMPACT_SOON = {
     "log.initial.task.delay.ms": "500",
     "log.retention.check.interval.ms": "1000",
 }
-LOG4J = """\
-Configuration:
-  status: WARN
-  Appenders:
-    File:
-      name: log
-      fileName: "{file}"
-      PatternLayout: {{pattern: "%d{{HH:mm:ss.SSS}} %p %c{{1}} %m%n"}}
-  Loggers:
-    Root: {{level: INFO, AppenderRef: {{ref: log}}}}
-"""
 
 
 class KafkaBroker:
@@ -141,12 +112,7 @@ class KafkaBroker:
         """SIGTERM; SIGKILL if it has not ended by the deadline."""
         if self._process is None:
             return
-        self._process.send_signal(signal.SIGTERM)
-        try:
-            self._process.wait(deadline)
-        except subprocess.TimeoutExpired:
-            self._process.kill()
-            self._process.wait()
+        end_process(self._process, deadline)
         self._process = None
 
     def kill(self) -> None:
@@ -181,14 +147,9 @@ class KafkaBroker:
         return self.directory / "server.properties"
 
     def _write_configuration(self, config: Mapping[str, str]) -> None:
-        plaintext, controller = f"PLAINTEXT://127.0.0.1:{self.port}", f"CONTROLLER://127.0.0.1:{self.controller_port}"
-        own = {
-            "listeners": f"{plaintext},{controller}",
-            "advertised.listeners": plaintext,
-            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self.controller_port}",
-            "log.dirs": str(self.directory / "data"),
-        }
-        lines = [f"{name}={value}\n" for name, value in {**ONE_NODE, **own, **config}.items()]
+        own = one_node((self.port, self.controller_port), self.directory)
+        properties = {**own, **ONE_NODE, **config}
+        lines = [f"{name}={value}\n" for name, value in properties.items()]
         self._properties.write_text("".join(lines))
         (self.directory / "log4j2.yaml").write_text(LOG4J.format(file=self.log))
 
@@ -196,14 +157,8 @@ class KafkaBroker:
         if self.jars.template.is_dir() and not scram and not cluster:
             shutil.copytree(self.jars.template, self.directory / "data")
             return
-        alone = [] if cluster else ["--standalone"]
         users = [word for user in scram for word in ("--add-scram", f"SCRAM-SHA-512=[{user}]")]
-        arguments = ["format", *alone, "-t", cluster or cluster_id(), "-c", str(self._properties), *users]
-        command = _java(["-Xmx128m", "-XX:+UseSerialGC"], self.jars, "kafka.tools.StorageTool", *arguments)
-        run = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        if run.returncode:
-            msg = f"Kafka's storage could not be formatted:\n{run.stdout}{run.stderr}"
-            raise RuntimeError(msg)
+        format_storage(self.jars.class_path, self._properties, *users, cluster=cluster)
 
     def _is_ready(self, seen: int) -> bool:
         assert self._process
@@ -247,11 +202,6 @@ class KafkaCluster:
                 node.kill()  # the last one to stop would wait for the others
 
 
-def cluster_id() -> str:
-    """An id that no cluster has."""
-    return base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=").replace("-", "A")
-
-
 def prepare(jars: KafkaJars) -> None:
     """Make the formatted template and the class archive, once: later brokers start in two seconds."""
     with alone(jars.home):
@@ -267,30 +217,6 @@ def prepare(jars: KafkaJars) -> None:
             archive = Path(scratch) / "kafka.jsa"
             if archive.exists():  # a Java without class sharing starts brokers slowly, which is no fault
                 archive.replace(jars.archive)
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on.
-
-    Below the range from which the kernel takes the ports of outgoing connections: otherwise a client that keeps
-    calling a killed broker may be given the broker's own port, connect to itself, and the broker cannot come back.
-    """
-    lowest = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0]) if _is_linux() else 32768
-    found: list[int] = []
-    with ExitStack() as held:
-        while len(found) < count:
-            port = SystemRandom().randrange(min(20_000, lowest - 2_000), lowest)
-            listener = held.enter_context(socket.socket())
-            try:
-                listener.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-            found.append(port)
-    return found
-
-
-def _is_linux() -> bool:
-    return Path("/proc/sys/net/ipv4/ip_local_port_range").exists()
 
 
 def _java(options: Sequence[str], jars: KafkaJars, main: str, *arguments: str) -> list[str]:

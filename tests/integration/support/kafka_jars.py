@@ -4,13 +4,14 @@ import fcntl
 import hashlib
 import os
 import re
-import shutil
 import subprocess
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from typing import NamedTuple
+
+from stream_peer.tools.demo.brokers import java_version
 
 POM = Path(__file__).with_name("pom.xml")
 
@@ -45,15 +46,6 @@ def kafka_version(pom: Path = POM) -> str:
     found = re.search(r"<kafka.version>(.+)</kafka.version>", pom.read_text())
     assert found, f"{pom} names no kafka.version"
     return found.group(1)
-
-
-def java_version() -> int | None:
-    """Major version of ``java``; None where there is none."""
-    if not shutil.which("java"):
-        return None
-    run = subprocess.run(["java", "-version"], capture_output=True, text=True, timeout=60, check=False)
-    found = re.search(r'version "(\d+)', run.stderr + run.stdout)
-    return int(found.group(1)) if found and run.returncode == 0 else None
 
 
 def cache_directory(environment: Mapping[str, str], pom: Path = POM) -> Path:

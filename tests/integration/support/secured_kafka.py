@@ -9,7 +9,8 @@ from typing import NamedTuple
 import trustme
 from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat, load_pem_private_key
 
-from tests.integration.support.kafka_broker import KafkaBroker, free_ports
+from stream_peer.tools.demo.brokers import free_ports
+from tests.integration.support.kafka_broker import KafkaBroker
 from tests.integration.support.kafka_jars import fetch_jars
 
 USER, PASSWORD = "peer", "not-a-word"

@@ -26,8 +26,8 @@ from stream_peer.log.dead_letters import REASON_HEADER
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 from stream_peer.settings.process import Settings, load
+from stream_peer.tools.demo.brokers import free_ports
 from tests.integration.support.client import KafkaClient, Message
-from tests.integration.support.kafka_broker import free_ports
 from tests.integration.support.waiting import wait_until
 
 Stage = Literal["question", "feed"]

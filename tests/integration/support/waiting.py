@@ -1,9 +1,8 @@
-"""Waiting for a condition, with a deadline and a sentence that says what never came; and for the end of a process."""
+"""Waiting for a condition, with a deadline and a sentence that says what never came."""
 
-import subprocess
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 Value = TypeVar("Value")
 
@@ -37,13 +36,3 @@ def wait_until(
             msg = f"{told} (waited {deadline:g} s)"
             raise AssertionError(msg)
         time.sleep(every)
-
-
-def end_process(process: "subprocess.Popen[Any]", seconds: float = 20.0) -> None:
-    """Ask a process to end, and kill it after so many seconds."""
-    process.terminate()
-    try:
-        process.wait(seconds)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()

@@ -8,7 +8,7 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from tests.integration.support.kafka_broker import free_ports
+from stream_peer.tools.demo.brokers import free_ports
 from tests.integration.support.waiting import wait_until
 
 
