@@ -10,6 +10,14 @@ from tests.integration.support.lives import LIVES
 from tests.integration.support.service import Service, service
 
 
+def _with_worker(deployment: Service, **environment: str) -> Service:
+    """The deployment once its worker is ready, which is started again if it has ended."""
+    if deployment.workers["w1"].has_ended:
+        deployment.start(**environment)
+    deployment.workers["w1"].wait_ready()
+    return deployment
+
+
 @pytest.fixture(scope="package")
 def _deployment(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Service]:
     directory, paper = tmp_path_factory.mktemp("served"), {"preset": "paper"}
@@ -24,10 +32,7 @@ def served(_deployment: Service) -> Service:
 
     Use questions of your own.
     """
-    if _deployment.workers["w1"].has_ended:
-        _deployment.start()
-    _deployment.workers["w1"].wait_ready()
-    return _deployment
+    return _with_worker(_deployment)
 
 
 _LONG_LIVES = {
@@ -56,10 +61,7 @@ def lived(_long_lived: Service) -> Service:
 
     Name your feeds and questions after your case.
     """
-    if _long_lived.workers["w1"].has_ended:
-        _long_lived.start(STREAM_PEER_INSTANCE="w1")
-    _long_lived.workers["w1"].wait_ready()
-    return _long_lived
+    return _with_worker(_long_lived, STREAM_PEER_INSTANCE="w1")
 
 
 _AS_IT_HAPPENS = {"history": False, "backdate_limit": "24h", "idle_after": "1s", "grace": "1s"}
@@ -82,10 +84,7 @@ def _live(kafka: KafkaClient, tmp_path_factory: pytest.TempPathFactory) -> Itera
 @pytest.fixture
 def live(_live: Service) -> Service:
     """A deployment whose clock is the wall's: deadlines are met within two seconds. Name feeds after your case."""
-    if _live.workers["w1"].has_ended:
-        _live.start(STREAM_PEER_INSTANCE="w1")
-    _live.workers["w1"].wait_ready()
-    return _live
+    return _with_worker(_live, STREAM_PEER_INSTANCE="w1")
 
 
 _MONTHS = count(-70)

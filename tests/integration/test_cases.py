@@ -23,25 +23,17 @@ from tests.integration.support.events import (
     crowd,
     encoded,
     forecast,
-    milliseconds,
     moment,
     question,
     resolution,
 )
-from tests.integration.support.lives import renamed
+from tests.integration.support.lives import finish, renamed
 from tests.integration.support.service import Service, Shape, service
 from tests.order_free import COMPARED
 
 pytestmark = pytest.mark.real_kafka
 
 DAY = 24
-
-
-def finish(service: Service, hours: float) -> None:
-    """Everything sent is processed, then every question that closed by that hour is scored."""
-    service.settle()
-    service.tick(milliseconds(hours))
-    service.settle()
 
 
 def spelled(service: Service, feed: str, outcomes: Mapping[str, Any], start: float) -> None:

@@ -16,7 +16,7 @@ from stream_peer.events import topics
 from stream_peer.events.feed_log import BlockNamed, read_feed_log
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import ChangelogReader, Recovered
+from stream_peer.log.changelog import Recovered
 from stream_peer.log.driver import fold, pump
 from stream_peer.log.stage import LogRecord
 from tests.integration.support.client import KafkaClient
@@ -106,11 +106,7 @@ def log_of(service: Service, partition: int) -> list[LogRecord]:
 
 def state_of(service: Service, partition: int) -> Recovered:
     """What the changelog says of a partition."""
-    fold = ChangelogReader()
-    for message in service.kafka.read_all(service.settings.changelog("feed")):
-        if message.partition == partition:
-            fold.add(message.offset, message.key or b"", message.value)
-    return fold.recovered()
+    return service.kafka.states(service.settings.changelog("feed"))[partition].recovered()
 
 
 def folded(service: Service, log: list[LogRecord], partition: int) -> FeedStage:

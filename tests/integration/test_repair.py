@@ -1,7 +1,6 @@
 """A state from before signatures, poisoned by a forged header: a worker refuses it, and it is repaired."""
 
 import subprocess
-from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -35,9 +34,7 @@ def asked(numbers: range, closes: int) -> Iterator[Event]:
 def poison(made: Service) -> None:
     """Every partition's state becomes one that a release without signatures has folded from forged headers."""
     changelog = made.settings.changelog("question")
-    folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
-    for message in made.kafka.read_all(changelog):
-        folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+    folds = made.kafka.states(changelog)
     assert set(folds) == set(range(SHAPE.questions))
     made.kafka.produce(changelog, [_poisoned_head(partition, fold) for partition, fold in folds.items()])
 

@@ -68,7 +68,7 @@ def test_ten_kills_three_of_them_between_entries_and_head_lose_and_double_nothin
             worker.process.wait(30)
         else:
             time.sleep(choose.uniform(0.5, 4.0))  # the moment of death is the test's input, nothing is waited for
-            worker.end()
+            worker.kill()
     run.start()
     run.drain()
 
@@ -134,7 +134,7 @@ def test_what_a_frozen_worker_had_handed_to_its_producer_never_comes_behind_the_
     run.drain()
 
     frozen.send(signal.SIGCONT)
-    wait_until(lambda: frozen.has_ended() or "partition_lost" in frozen.said(), 20, frozen.said)
+    wait_until(lambda: frozen.has_ended or "partition_lost" in frozen.said(), 20, frozen.said)
 
     run.drain()
     numbers: dict[bytes, list[int]] = {}
@@ -217,7 +217,7 @@ def test_a_lost_broker_ends_the_worker_and_a_restart_goes_on_exactly(
         broker.kill()
         lost = worker.process.wait(30)
         stopped = run.start("w2")
-        wait_until(lambda: "waits" in stopped.said() or not stopped.has_ended(), 5, "it gave up at once")
+        wait_until(lambda: "waits" in stopped.said() or not stopped.has_ended, 5, "it gave up at once")
         broker.start()
         run.start("w1")
         run.drain(90)

@@ -1,6 +1,7 @@
 """What tests do to a broker as a platform or a subscriber would: small helpers over kafka-python."""
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple
 
@@ -9,6 +10,7 @@ from kafka import KafkaAdminClient, KafkaConsumer, KafkaProducer, TopicPartition
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.recreated import topic_generation
+from stream_peer.log.changelog import ChangelogReader
 from stream_peer.settings.process import Settings
 from tests.integration.support.brokers import RunningBroker
 from tests.integration.support.waiting import wait_until
@@ -174,6 +176,13 @@ class KafkaClient:
             headers = tuple((k, v) for k, v in r.headers)
             found[r.topic].append(Message(r.key, r.value, r.partition, r.timestamp, headers, r.offset))
         return found
+
+    def states(self, changelog: str) -> dict[int, ChangelogReader]:
+        """A changelog, folded as who starts next would fold it, by partition."""
+        folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
+        for message in self.read_all(changelog):
+            folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+        return folds
 
     def end_offsets(self, topic: str) -> dict[int, int]:
         """Offset after the last record, by partition."""

@@ -5,7 +5,6 @@ import json
 import os
 import random
 import signal
-import subprocess
 import sys
 import threading
 import time
@@ -19,34 +18,20 @@ import msgspec
 
 from stream_peer.events import topics
 from stream_peer.kafka.client.topic_plan import wanted_topics
-from stream_peer.log.changelog import ChangelogReader
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.counting_stage import expected, settings_from
+from tests.integration.support.service import Worker
 from tests.integration.support.waiting import wait_until
 
 OWNED = "partition_owned"
 
 
-class CountingWorker:
-    """One worker process. Its log is a file that can be searched from the last start on."""
+class CountingWorker(Worker):
+    """One worker process with counting stages."""
 
     def __init__(self, options: dict[str, Any], log: Path, environment: dict[str, str]) -> None:
-        self.log = log
-        self._from = log.stat().st_size if log.exists() else 0
         env = {**os.environ, "COUNTING_SETTINGS": json.dumps(options), **environment}
-        with log.open("a") as out:
-            command = [sys.executable, "-m", "tests.integration.support.counting_stage"]
-            self.process = subprocess.Popen(command, env=env, stdout=out, stderr=out)
-
-    def said(self) -> str:
-        """What it logged since its start."""
-        with self.log.open() as log:
-            log.seek(self._from)
-            return log.read()
-
-    def has_ended(self) -> bool:
-        """Whether the process is gone."""
-        return self.process.poll() is not None
+        super().__init__([sys.executable, "-m", "tests.integration.support.counting_stage"], env, log)
 
     def is_frozen(self) -> bool:
         """Whether the process is stopped."""
@@ -56,18 +41,8 @@ class CountingWorker:
     def wait_owned(self) -> Self:
         """Until it owns something."""
         told = lambda: f"it owned nothing: {self.said()[-3000:]}"  # noqa: E731
-        wait_until(lambda: OWNED in self.said() or self.has_ended(), 45.0, told)
+        wait_until(lambda: OWNED in self.said() or self.has_ended, 45.0, told)
         return self
-
-    def send(self, number: signal.Signals) -> None:
-        """Send a signal, if it still lives."""
-        with contextlib.suppress(ProcessLookupError):
-            self.process.send_signal(number)
-
-    def end(self, number: signal.Signals = signal.SIGKILL, deadline: float = 25.0) -> int:
-        """Send a signal and wait for the end; return the exit code."""
-        self.send(number)
-        return self.process.wait(deadline)
 
 
 class _Feeder:
@@ -158,7 +133,7 @@ class Counting:
     def restart_ended(self) -> None:
         """Whoever left is started again, as an orchestrator would."""
         for name, worker in list(self.workers.items()):
-            if worker.has_ended():
+            if worker.has_ended:
                 self.start(name)
 
     def feed(self, rate: float, count: int = sys.maxsize, *, transactional: bool = False) -> None:
@@ -217,16 +192,15 @@ class Counting:
         """Stop all workers as an orchestrator does, none while Python still starts it; return their exit codes."""
         for worker in self.workers.values():
             worker.wait_owned()
-        return [worker.end(signal.SIGTERM) for worker in self.workers.values() if not worker.has_ended()]
+        return [worker.end(signal.SIGTERM) for worker in self.workers.values() if not worker.has_ended]
 
     def kill(self) -> None:
         """End whatever still runs."""
         self._abandoned.set()
         self._end_feeder()
         for worker in self.workers.values():
-            if not worker.has_ended():
-                worker.send(signal.SIGCONT)
-                worker.end()
+            if not worker.has_ended:
+                worker.kill()
 
     def verdicts(self) -> list[Verdict]:
         """Compare outputs, state and offsets of every stage with the slow obvious way."""
@@ -257,9 +231,7 @@ class Counting:
         )
 
     def _state(self, changelog: str) -> tuple[dict[Any, Any], int]:
-        folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
-        for message in self.kafka.read_all(changelog):
-            folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+        folds = self.kafka.states(changelog)
         state = {
             (partition, key[2:]): msgspec.msgpack.decode(value)
             for partition, fold in folds.items()

@@ -1,12 +1,10 @@
 """What tests of a feed's long life do again and again: pass time, compare whole histories, end a worker halfway."""
 
 import json
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from stream_peer.events import topics
-from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.stage import Output
 from stream_peer.settings.feed.document import with_method
 from stream_peer.settings.feed.model import NEWEST_METHOD
@@ -36,15 +34,13 @@ def finish(service: Service, hours: float) -> None:
 
 def kill(service: Service) -> None:
     """End the worker without a word and start it again, as the same member of its groups."""
-    worker = service.workers["w1"]
-    worker.kill()
+    service.workers["w1"].kill()
     service.start("w1", STREAM_PEER_INSTANCE="w1")
 
 
 def stop(service: Service) -> None:
     """Stop the worker as an orchestrator does and start it again."""
-    assert service.workers["w1"].terminate() == 0, service.logs()
-    service.start("w1", STREAM_PEER_INSTANCE="w1")
+    service.restart("w1", STREAM_PEER_INSTANCE="w1")
 
 
 class Published:
@@ -142,12 +138,9 @@ def last_values(service: Service, topic: str) -> dict[bytes, bytes]:
 
 def state(service: Service, stage: Stage) -> dict[bytes, bytes]:
     """Entries of a stage's state as whoever starts next would recover them, of all partitions."""
-    folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
-    for message in service.kafka.read_all(service.settings.changelog(stage)):
-        folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
     return {
         b"%d/%b" % (partition, key): value
-        for partition, fold in folds.items()
+        for partition, fold in service.kafka.states(service.settings.changelog(stage)).items()
         for key, value in fold.recovered().entries.items()
     }
 

@@ -7,7 +7,7 @@ which says also what of feed-log the feed stage wrote, and from which it is rebu
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import msgspec
 
@@ -16,7 +16,6 @@ from stream_peer.events.feed_log import SettingsChanged, Source, decode_feed_log
 from stream_peer.events.outputs import output_headers
 from stream_peer.events.partitioning import partition_of
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.driver import fold_and_publish, pump
 from stream_peer.log.sources import source_of
 from stream_peer.log.stage import Effects, LogRecord, Output
@@ -72,7 +71,7 @@ class Recount:
         self._service = service
         self.events = _by_partition(service.read(topics.FORECAST_EVENTS))
         self.log = _by_partition(service.read(topics.FEED_LOG))
-        self._changelogs: dict[Stage, list[Message]] = {}
+        self._states = {stage: service.kafka.states(service.settings.changelog(stage)) for stage in get_args(Stage)}
         self.repeats = 0
         self._signatures = service.signatures()
 
@@ -228,7 +227,7 @@ class Recount:
 
     def _check_state(self, stage: Stage, partition: int, entries: dict[bytes, bytes | None], head: bytes) -> None:
         """State in the changelog, read as a new owner reads it, is that of the recomputed stage."""
-        recovered = self._fold(stage, partition).recovered()
+        recovered = self._states[stage][partition].recovered()
         kept = {key: value for key, value in entries.items() if value is not None}
         # Hand-overs that are written leave the state with the next snapshot.
         found = {key: value for key, value in recovered.entries.items() if stage == "question" or key[:2] != b"o/"}
@@ -236,18 +235,6 @@ class Recount:
         wrong = [key for key, value in kept.items() if found[key] != value]
         assert not wrong, f"{stage}-{partition}: {len(wrong)} of {len(kept)} entries differ, first {wrong[0]!r}"
         assert recovered.head == head, f"{stage}-{partition}: {recovered.head!r} is not {head!r}"
-
-    def _fold(self, stage: Stage, partition: int) -> ChangelogReader:
-        fold = ChangelogReader()
-        for message in self._changelog(stage):
-            if message.partition == partition:
-                fold.add(message.offset, message.key or b"", message.value)
-        return fold
-
-    def _changelog(self, stage: Stage) -> list[Message]:
-        if stage not in self._changelogs:
-            self._changelogs[stage] = self._service.kafka.read_all(self._service.settings.changelog(stage))
-        return self._changelogs[stage]
 
 
 def _by_partition(messages: list[Message]) -> dict[int, list[Message]]:

@@ -9,7 +9,6 @@ import sys
 import urllib.error
 import urllib.request
 import uuid
-from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,6 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from stream_peer.events import topics
 from stream_peer.events.times import Milliseconds, to_iso
-from stream_peer.log.changelog import ChangelogReader
 from stream_peer.log.dead_letters import REASON_HEADER
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
@@ -255,10 +253,10 @@ class Service:
             content["feeds"][feed] = {**content["feeds"].get(feed, {}), **settings}
         self._file.write_text(yaml.safe_dump(content))
 
-    def restart(self, name: str = "w1") -> Worker:
+    def restart(self, name: str = "w1", **environment: str) -> Worker:
         """Stop a worker cleanly and start it again."""
         assert self.workers[name].terminate() == 0, self.logs()
-        return self.start(name)
+        return self.start(name, **environment)
 
     def send(self, events: Iterable[Mapping[str, Any]], logical: str = topics.FORECAST_EVENTS) -> None:
         """Produce events keyed by their question (control events: by their feed), as a platform does."""
@@ -376,9 +374,7 @@ class Service:
 
     def covered(self, stage: Stage) -> dict[int, int]:
         """By partition, the first input offset that the state in the changelog does not cover."""
-        folds: dict[int, ChangelogReader] = defaultdict(ChangelogReader)
-        for message in self.kafka.read_all(self.settings.changelog(stage)):
-            folds[message.partition or 0].add(message.offset, message.key or b"", message.value)
+        folds = self.kafka.states(self.settings.changelog(stage))
         return {partition: fold.applied + 1 for partition, fold in sorted(folds.items())}
 
     def read(self, logical: str) -> list[Message]:
