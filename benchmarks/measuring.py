@@ -12,6 +12,8 @@ from typing import Any, NamedTuple, Self, TypeVar
 from kafka import KafkaAdminClient, KafkaConsumer, TopicPartition
 from kafka.errors import CoordinatorLoadInProgressError, CoordinatorNotAvailableError, GroupIdNotFoundError
 
+from tests.integration.support.waiting import wait_until
+
 Value = TypeVar("Value")
 
 
@@ -136,18 +138,12 @@ def wait_for(
     process: subprocess.Popen[bytes],
 ) -> Value:
     """Poll every 50 ms; end with the message at the deadline, or as soon as the process waited for is gone."""
-    end = time.monotonic() + deadline
-    while time.monotonic() < end:
+
+    def met() -> Value | None:
         value = condition()
-        if value:
-            return value
-        if process.poll() is not None:
-            msg = f"{_said(message)}: the process ended with {process.returncode}"
+        if not value and process.poll() is not None:
+            msg = f"the process ended with {process.returncode}; {message if isinstance(message, str) else message()}"
             raise RuntimeError(msg)
-        time.sleep(0.05)
-    msg = f"{_said(message)} (waited {deadline:g} s)"
-    raise TimeoutError(msg)
+        return value
 
-
-def _said(message: str | Callable[[], str]) -> str:
-    return message if isinstance(message, str) else message()
+    return wait_until(met, deadline, message)

@@ -127,15 +127,12 @@ def digest_of_file(file: Path) -> str:
     FeedTransferError
         If it cannot be read any more.
     """
-    found = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     try:
         with file.open("rb") as plain:
-            while some := plain.read(io.DEFAULT_BUFFER_SIZE):
-                found.update(some)
+            return hashlib.file_digest(plain, lambda: hashlib.blake2b(digest_size=_DIGEST_BYTES)).hexdigest()
     except OSError as error:
         msg = f"{file} cannot be read: {error.strerror or error}"
         raise FeedTransferError(msg) from None
-    return found.hexdigest()
 
 
 def _bounded(file: io.BufferedIOBase) -> Iterator[bytes]:
