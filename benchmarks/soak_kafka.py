@@ -6,8 +6,6 @@ the live path that runs: deadlines by the clock, ticks, snapshots by time, and t
 
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -24,6 +22,7 @@ from benchmarks.soak_log import Held, held
 from stream_peer.events.partitioning import partition_of
 from stream_peer.log.changelog import ChangelogReader
 from stream_peer.tools.demo.brokers import free_ports
+from tests.integration.support.asking import ask
 
 PARTITIONS = 4
 SAMPLES = 50
@@ -153,11 +152,7 @@ class LiveSoak:
         return f"{self.deployment.group(stage)}-{stage}-state-changelog"
 
     def _ready(self) -> bool:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._port}/healthz/ready", timeout=5):
-                return True
-        except (urllib.error.URLError, OSError):
-            return False
+        return ask(f"http://127.0.0.1:{self._port}/healthz/ready")[0] == 200
 
     def _is_done(self, groups: Groups) -> bool:
         return not any(self._behind(groups).values())

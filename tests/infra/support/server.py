@@ -15,6 +15,7 @@ from typing import Any, Self
 import yaml
 
 from stream_peer.tools.demo.brokers import end_process, free_ports
+from tests.integration.support.asking import ask
 from tests.integration.support.waiting import wait_until
 
 READY_SECONDS = 60.0
@@ -122,12 +123,4 @@ class Server(ABC):
 
     def _http(self, path: str, body: bytes | None = None, method: str = "GET") -> tuple[int, str]:
         """Status and text of an answer; status 0: there is none, and why."""
-        request = urllib.request.Request(f"http://{self.address}{path}", data=body, method=method)
-        try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT) as answer:  # noqa: S310 - http, see above
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code, refused.read().decode()
-        except OSError as error:
-            return 0, str(error)
+        return ask(urllib.request.Request(f"http://{self.address}{path}", data=body, method=method), _TIMEOUT)

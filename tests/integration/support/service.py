@@ -6,8 +6,6 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
@@ -25,6 +23,7 @@ from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 from stream_peer.settings.process import Settings, load
 from stream_peer.tools.demo.brokers import free_ports
+from tests.integration.support.asking import ask
 from tests.integration.support.client import KafkaClient, Message
 from tests.integration.support.waiting import wait_until
 
@@ -92,14 +91,7 @@ class Worker:
 
     def http(self, path: str, patience: float = 30.0) -> tuple[int, str]:
         """Status and body of its HTTP server's answer; (0, why) if there is none within so many seconds."""
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=patience) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as refused:
-            with refused:
-                return refused.code, refused.read().decode()
-        except OSError as error:
-            return 0, str(error)
+        return ask(f"http://127.0.0.1:{self.port}{path}", patience)
 
     def wait_ready(self, deadline: float = 60.0) -> Self:
         """Until it is assigned and recovered."""

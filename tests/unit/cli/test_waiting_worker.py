@@ -4,24 +4,16 @@ import os
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 from stream_peer.tools.demo.brokers import free_ports
+from tests.integration.support.asking import ask
 from tests.integration.support.waiting import wait_until
 
 
 def status(port: int, path: str) -> int:
     """Of the answer; 0: there is none."""
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=10) as answer:
-            return int(answer.status)
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code
-    except OSError:
-        return 0
+    return ask(f"http://127.0.0.1:{port}{path}")[0]
 
 
 def test_a_worker_that_waits_for_brokers_lives_has_started_is_not_ready_and_stops_with_0(tmp_path: Path) -> None:

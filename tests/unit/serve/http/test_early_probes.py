@@ -2,14 +2,13 @@
 
 import json
 import socket
-import urllib.error
-import urllib.request
 from collections.abc import Iterator
 
 import pytest
 
 from stream_peer.serve.http import EarlyProbes, bind, port_of
 from stream_peer.settings.process import Http
+from tests.integration.support.asking import ask
 from tests.unit.serve.http.serving import serving
 
 
@@ -21,13 +20,8 @@ def early() -> Iterator[EarlyProbes]:
 
 
 def status(early: EarlyProbes, path: str) -> tuple[int, str]:
-    url = f"http://127.0.0.1:{port_of(early.bound)}{path}"
-    try:
-        with urllib.request.urlopen(url, timeout=10) as answer:
-            return answer.status, json.load(answer)["reason"]
-    except urllib.error.HTTPError as refused:
-        with refused:
-            return refused.code, json.load(refused)["reason"]
+    code, body = ask(f"http://127.0.0.1:{port_of(early.bound)}{path}")
+    return code, json.loads(body)["reason"]
 
 
 @pytest.mark.parametrize(
