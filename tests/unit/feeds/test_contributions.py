@@ -18,16 +18,6 @@ from tests.unit.feeds.sample_facts import METHOD, facts_of, scoring_inputs
 
 FORECASTS = [0.9, 0.6, 0.2]
 SELECT = [0.5, 0.3, 0.2]
-OF_OUTCOMES = [
-    "outcome_loss",
-    "resolved",
-    "outcome_regret",
-    "mix_regret",
-    "fast_regret",
-    "fast_absolute",
-    "true_regret",
-]
-"""Columns that are 0 while no outcome is known."""
 
 
 def entry_of(rounds: Sequence[Facts], evidence: Verdict = "open", weight: float = 1.0) -> Entry:

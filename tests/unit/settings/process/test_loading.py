@@ -291,9 +291,6 @@ def loaded_with(secret_file: Path) -> Loaded:
     return load(None, {}, {"secret_file": str(secret_file)})
 
 
-SASL = {"security.protocol": "sasl_ssl", "security.username": "u"}
-
-
 def paths_at_fault(environment: dict[str, str] | None = None, **flags: str) -> set[str]:
     given = {path.replace("__", "."): text for path, text in flags.items()}
     with pytest.raises(SettingsError) as caught:
