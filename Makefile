@@ -23,6 +23,9 @@ DEMO_ARGS ?=
 # The data sets that some tests and benchmarks read; without them those are skipped.
 export STREAM_PEER_DATA ?= $(wildcard $(abspath ../shared/data))
 
+# Debian keeps runc and debootstrap there, which root's PATH does not always name.
+export PATH := $(PATH):/usr/sbin:/sbin
+
 # Tests start hundreds of processes, each of which would compile the package again.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -196,7 +199,8 @@ sbom: dist
 		--output-file $(DIST)/sbom.cdx.json $(DIST)/runtime
 	rm -rf $(DIST)/runtime
 
-release: sbom docs image-archive
+# The image first: a machine may lack what builds it.
+release: image-archive sbom docs
 	$(PACK) --exclude=.doctrees --exclude=.buildinfo -C docs/_build/html -c . | gzip -n > $(DIST)/stream-peer-docs-$(VERSION).tar.gz
 	$(VENV)/bin/python -m docs.upgrade_notes > $(DIST)/UPGRADE.md
 	cp $(IMAGE_ARCHIVE) $(DIST)
