@@ -1,7 +1,9 @@
 """Writes events, waits for the acknowledgement, and knows whether brokers answer."""
 
 import asyncio
-from collections.abc import Sequence
+from collections import deque
+from collections.abc import Callable, Sequence
+from functools import partial
 
 import structlog
 from msgspec.structs import replace
@@ -15,8 +17,50 @@ log = structlog.get_logger(__name__)
 
 DELIVERY_SECONDS = 10.0
 """Seconds in which brokers acknowledge an event, or its client is asked to post it again; an answer may take longer."""
+_LINGER_SECONDS = 0.005  # in which posts come together: each waking of the producer's thread costs as much as a record
 _LOOK_SECONDS = 2.0  # between looks at the brokers
 _PATIENCE_SECONDS = 2.0  # of such a look
+
+
+class Sending:
+    """What is sent of a post, in parts. It ends when the post has no more and each part is settled.
+
+    Parameters
+    ----------
+    ended : callable
+        Called at the end, whether or not somebody still waits.
+    """
+
+    def __init__(self, ended: Callable[[], None]) -> None:
+        self._ended = ended
+        self._left = 1  # the post itself
+        self._fault: StreamPeerError | None = None
+        self._end = asyncio.get_running_loop().create_future()
+
+    def begin(self) -> None:
+        """A part is sent, which will be settled."""
+        self._left += 1
+
+    def settle(self, fault: StreamPeerError | None) -> None:
+        """Every in-sync replica has a part, or never will; or the post has no more parts."""
+        self._fault = self._fault or fault
+        self._left -= 1
+        if not self._left:
+            self._ended()
+            if not self._end.done():  # cancelled, once a client has gone away
+                self._end.set_result(None)
+
+    async def written(self) -> None:
+        """Wait for the end.
+
+        Raises
+        ------
+        StreamPeerError
+            The first fault of a part.
+        """
+        await self._end
+        if self._fault is not None:
+            raise self._fault
 
 
 class Brokers:
@@ -34,6 +78,9 @@ class Brokers:
         self._writer: EventWriter | None = None
         self._fault = "no broker has answered yet"
         self._look = asyncio.Event()
+        self._waiting: list[tuple[Sequence[SignedRecord], Sending]] = []
+        self._told: deque[tuple[EventWriter, Sending, StreamPeerError | None]] = deque()
+        self._will_settle = False
         self._closing: set[asyncio.Task[None]] = set()
 
     def live(self) -> tuple[bool, str]:
@@ -48,31 +95,50 @@ class Brokers:
         """Whether brokers take events, and if not, why."""
         return not self._fault, self._fault
 
-    def send(self, records: Sequence[SignedRecord]) -> "asyncio.Future[None]":
-        """Write records in their order: done when every in-sync replica has all of them, or with the fault.
+    def send(self, records: Sequence[SignedRecord], sending: Sending) -> None:
+        """Write a part of a post, in its order and behind all that was sent before.
 
         Raises
         ------
         BrokerUnavailableError
             If no broker answers.
         """
-        writer, loop = self._writer, asyncio.get_running_loop()
-        if writer is None or self._fault:
+        if self._writer is None or self._fault:
             raise BrokerUnavailableError(self._fault)
-        written = loop.create_future()
+        sending.begin()
+        self._waiting.append((records, sending))
+        if len(self._waiting) == 1:
+            asyncio.get_running_loop().call_later(_LINGER_SECONDS, self._send_waiting)
 
-        def settle(fault: StreamPeerError | None) -> None:
-            if fault is None:
-                written.set_result(None)
-                return
-            self._give_up(writer, fault)
-            written.set_exception(fault)
+    def _send_waiting(self) -> None:
+        waiting, self._waiting = self._waiting, []
+        for records, sending in waiting:
+            writer = self._writer
+            if writer is None:
+                sending.settle(BrokerUnavailableError(self._fault))
+            else:
+                writer.send(records, partial(self._tell, asyncio.get_running_loop(), writer, sending))
 
-        def told(fault: StreamPeerError | None) -> None:
-            loop.call_soon_threadsafe(settle, fault)
+    def _tell(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        writer: EventWriter,
+        sending: Sending,
+        fault: StreamPeerError | None,
+    ) -> None:
+        """Called by the producer's thread: wakes the loop once for all that one answer of a broker settles."""
+        self._told.append((writer, sending, fault))
+        if not self._will_settle:  # else what was appended just now is still to be found
+            self._will_settle = True
+            loop.call_soon_threadsafe(self._settle_told)
 
-        writer.send(records, told)
-        return written
+    def _settle_told(self) -> None:
+        self._will_settle = False
+        while self._told:
+            writer, sending, fault = self._told.popleft()
+            if fault is not None:
+                self._give_up(writer, fault)
+            sending.settle(fault)
 
     async def watch(self) -> None:
         """Look at the brokers for as long as the gateway runs."""
@@ -98,6 +164,7 @@ class Brokers:
 
     async def end(self) -> None:
         """Write what was taken, and disconnect."""
+        self._send_waiting()
         if self._writer is not None:
             self._close(self._writer)
         await asyncio.gather(*self._closing)

@@ -5,8 +5,9 @@ import math
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
+from functools import cache
 from itertools import islice
 from typing import Any
 
@@ -28,7 +29,7 @@ from stream_peer.errors import BrokerUnavailableError, RecordTooLargeError, Sett
 from stream_peer.events import topics
 from stream_peer.events.incoming import MAX_EVENT_BYTES
 from stream_peer.events.rejections import Reason
-from stream_peer.gateway.brokers import Brokers
+from stream_peer.gateway.brokers import Brokers, Sending
 from stream_peer.gateway.limits import Rate, Room
 from stream_peer.gateway.posts import MOST_LINES, Door, LineResult, Post, numbered_lines
 from stream_peer.kafka.client.security import server_context
@@ -118,8 +119,11 @@ class Counts:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
         GCCollector(registry=self.registry)
-        self.events = self._made(Counter, "gateway_events_total")
-        self.seconds = self._made(Histogram, "gateway_seconds", buckets=BY_NAME_OF_GATEWAY["gateway_seconds"].buckets)
+        events = self._made(Counter, "gateway_events_total")
+        seconds = self._made(Histogram, "gateway_seconds", buckets=BY_NAME_OF_GATEWAY["gateway_seconds"].buckets)
+        # Looked up once each: there are few results and statuses.
+        self.events = cache(events.labels)
+        self.seconds = cache(lambda status: seconds.labels(str(status)))
         self._made(Gauge, "gateway_bytes").set_function(lambda: room.taken)
         self._made(Gauge, "gateway_ready").set_function(lambda: brokers.ready()[0])
 
@@ -136,7 +140,7 @@ class Counts:
             began = time.perf_counter()
             answer = await handler(request)
             if request.path == EVENTS:
-                self.seconds.labels(str(answer.status)).observe(time.perf_counter() - began)
+                self.seconds(answer.status).observe(time.perf_counter() - began)
             return answer
 
         return observe
@@ -199,7 +203,7 @@ class Posts:
             raise ProblemError(
                 503, "posts are waiting for their acknowledgement, and there is no room for more", retry=1
             )
-        post, sent = Post([], []), list[asyncio.Future[None]]()
+        post, sending = Post([], []), Sending(lambda: self.room.give_back(size))
         try:
             body = await _body(request)
             of_bytes.take(len(body))
@@ -208,18 +212,15 @@ class Posts:
             for some in _slices(lines):
                 if post.results:
                     await asyncio.sleep(0)  # other posts have their turn
-                sent += self._send(self._door.read(some, producer, key), post)
+                self._send(self._door.read(some, producer, key), post, sending)
         finally:
-            written = asyncio.gather(*sent, return_exceptions=True)
-            written.add_done_callback(lambda _: self.room.give_back(size))
+            sending.settle(None)
         try:
-            await asyncio.shield(written)  # a client that goes away leaves what is being written as it is
-            for part in sent:
-                part.result()
+            await sending.written()  # a client that goes away leaves what is being written as it is
         except StreamPeerError as error:
             raise self._not_written(post, error) from None
         if post.records:
-            self.counts.events.labels("accepted").inc(len(post.records))
+            self.counts.events("accepted").inc(len(post.records))
         return _answer(post)
 
     def _rates_of(self, producer: str) -> tuple[Rate, Rate]:
@@ -228,22 +229,23 @@ class Posts:
             self._rates[producer] = (Rate(amounts[0], time.monotonic), Rate(amounts[1], time.monotonic))
         return self._rates[producer]
 
-    def _send(self, part: Post, post: Post) -> Sequence["asyncio.Future[None]"]:
+    def _send(self, part: Post, post: Post, sending: Sending) -> None:
         """Send what is accepted of a part, and add the part to the post."""
         post.records.extend(part.records)
         post.results.extend(part.results)
         for result in part.refused:
-            self.counts.events.labels(result.reason).inc()
-        try:
-            return [self._brokers.send(part.records)] if part.records else []
-        except BrokerUnavailableError as error:
-            raise self._not_written(post, error) from None
+            self.counts.events(result.reason).inc()
+        if part.records:
+            try:
+                self._brokers.send(part.records, sending)
+            except BrokerUnavailableError as error:
+                raise self._not_written(post, error) from None
 
     def _not_written(self, post: Post, error: StreamPeerError) -> ProblemError:
         if isinstance(error, RecordTooLargeError):
-            self.counts.events.labels(Reason.TOO_LARGE).inc(len(post.records))
+            self.counts.events(Reason.TOO_LARGE).inc(len(post.records))
             return ProblemError(413, str(error))
-        self.counts.events.labels("unacknowledged").inc(len(post.records))
+        self.counts.events("unacknowledged").inc(len(post.records))
         detail = f"not acknowledged; post it again, with the same {_KEY_HEADER}: {error}"
         return ProblemError(503, detail, "Brokers are away", retry=RETRY_SECONDS)
 
@@ -299,6 +301,8 @@ def _announced_size(request: web.Request) -> int:
 
 async def _body(request: web.Request) -> bytes:
     body = bytearray()
+    if request.content.is_eof():  # it came with its headers, as most do
+        body += request.content.read_nowait()
     async for chunk in request.content.iter_any():
         body += chunk
         if len(body) > MOST_BYTES:

@@ -211,7 +211,10 @@ class Producers:
     def _foreign(self, producer: Producer, feeds: Iterable[str]) -> str | None:
         """The first of some feeds that a producer has no right in."""
         matches = self._feeds[producer.name].match
-        return next((feed for feed in feeds if matches(feed) is None), None)
+        for feed in feeds:  # a generator costs more than the match
+            if matches(feed) is None:
+                return feed
+        return None
 
 
 def _any_of(patterns: Iterable[str]) -> "re.Pattern[str]":

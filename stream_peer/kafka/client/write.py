@@ -100,8 +100,7 @@ class EventWriter:
         with groupless_reader(settings) as consumer:
             partitions_of(consumer, self._topic)
         self._stack = ExitStack()
-        linger = _APPEND_LINGER_MILLISECONDS
-        made = producer(settings, idempotent=True, linger_milliseconds=linger, delivery_seconds=delivery_seconds)
+        made = producer(settings, idempotent=True, delivery_seconds=delivery_seconds)
         self._to = self._stack.enter_context(made)
         try:
             with kafka_errors(settings):

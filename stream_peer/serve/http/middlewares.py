@@ -4,9 +4,11 @@ import asyncio
 import codecs
 import errno
 import hashlib
+import os
 import re
 import stat
 from collections.abc import Collection, Iterator, Mapping
+from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -37,7 +39,7 @@ class TokenFile:
     """
 
     def __init__(self, path: Path, *, with_names: bool = False) -> None:
-        self._path = path
+        self._path, self._name = path, str(path)
         self._with_names = with_names
         self._seen: object = None
         self._names: dict[bytes, str] = {}
@@ -59,7 +61,7 @@ class TokenFile:
 
     def _read(self) -> None:
         try:
-            seen: object = _state_of(self._path)
+            seen: object = _state_of(self._name)
             if seen != self._seen:
                 content = self._path.read_bytes().removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
                 self._names = dict(self._lines(content))
@@ -79,9 +81,9 @@ class TokenFile:
                 yield hashlib.sha256(token).digest(), name.decode(errors="replace")
 
 
-def _state_of(path: Path) -> tuple[int, int, int]:
-    """What differs once a file has changed."""
-    found = path.stat()
+def _state_of(name: str) -> tuple[int, int, int]:
+    """What differs once a file has changed. A name: each request asks, and a path is turned into one every time."""
+    found = os.stat(name)
     if not stat.S_ISREG(found.st_mode):  # a pipe would be waited for, and all else with it
         raise OSError(errno.EINVAL, "it is no regular file")
     return found.st_mtime_ns, found.st_size, found.st_ino
@@ -162,6 +164,7 @@ def answer_to(names: Collection[str]) -> Middleware:
     return check
 
 
+@lru_cache
 def host_of(header: str) -> str:
     """The name or address in a ``Host`` header, in lower case, without port and brackets.
 

@@ -14,7 +14,7 @@ from aiohttp import web
 from msgspec.structs import replace
 
 from stream_peer.errors import BrokerUnavailableError, StreamPeerError
-from stream_peer.gateway.brokers import Brokers
+from stream_peer.gateway.brokers import Brokers, Sending
 from stream_peer.gateway.server import Posts, application, check_gateway
 from stream_peer.kafka.client.security import server_context
 from stream_peer.kafka.client.write import SignedRecord
@@ -50,19 +50,16 @@ class Taking(Brokers):
     def ready(self) -> tuple[bool, str]:
         return not self._is_away, "no broker answers" if self._is_away else ""
 
-    def send(self, records: Sequence[SignedRecord]) -> "asyncio.Future[None]":
+    def send(self, records: Sequence[SignedRecord], sending: Sending) -> None:
         if self._is_away:
             raise BrokerUnavailableError("no broker answers")
         self.records += records
         self.asked.set()
-        written = asyncio.get_running_loop().create_future()
-        if self._failing is not None:
-            written.set_exception(self._failing)
-        elif self.held is not None:
-            return self.held
+        sending.begin()
+        if self.held is None:
+            sending.settle(self._failing)
         else:
-            written.set_result(None)
-        return written
+            self.held.add_done_callback(lambda _: sending.settle(None))
 
 
 def files(directory: Path, **gateway: Any) -> Settings:

@@ -199,6 +199,22 @@ async def test_there_is_room_for_so_many_posts_only(settings: Settings) -> None:
     assert (full.status, full.headers["Retry-After"], answer.status) == (503, "1", 202)
 
 
+async def test_a_client_that_goes_away_leaves_what_is_being_written_as_it_is(settings: Settings) -> None:
+    brokers = Taking()
+    async with gateway(settings, brokers) as client:
+        brokers.held = asyncio.get_running_loop().create_future()
+        gone = asyncio.ensure_future(client.post(FORECAST))
+        await brokers.asked.wait()
+        gone.cancel()
+        other = await client.post("{")  # its answer comes after the end of that connection was seen
+        held = client.posts.room.taken
+        brokers.held.set_result(None)
+        await asyncio.sleep(0)
+
+        assert (other.status, held) == (400, len(json.dumps(FORECAST)))
+        assert client.posts.room.taken == 0
+
+
 async def test_brokers_that_are_away_are_told_to_clients_and_orchestrators(settings: Settings) -> None:
     async with gateway(settings, Taking(is_away=True)) as client:
         post, ready, live = [
