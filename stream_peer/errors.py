@@ -94,6 +94,10 @@ class BrokerUnavailableError(StreamPeerError):
     exit_code = 69
 
 
+class YoungClusterError(BrokerUnavailableError):
+    """Brokers answer, and have no coordinator for our groups yet: a new cluster makes its topic for offsets first."""
+
+
 class NotAuthorisedError(StreamPeerError):
     """The broker, or the schema registry, refuses these credentials or rights.
 

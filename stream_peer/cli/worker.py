@@ -104,10 +104,11 @@ def _run(
     early: "EarlyProbes",
     watch: "TopicsWatch",
 ) -> int:
-    from stream_peer.events.topics import FORECAST_EVENTS
+    from stream_peer.events.topics import DEAD_LETTERS, FORECAST_EVENTS
     from stream_peer.kafka.worker.feed_owners import FeedOwners
     from stream_peer.kafka.worker.health import Health
     from stream_peer.kafka.worker.worker import run
+    from stream_peer.log.dead_letters import shown_by
     from stream_peer.serve.feed_records import FeedFollower
     from stream_peer.serve.http import About, HttpServer, Sources
     from stream_peer.serve.http.explain import ExplainAnswers
@@ -120,7 +121,9 @@ def _run(
     health, owners, follower = Health(lambda: watch.fault), FeedOwners(), FeedFollower(settings)
     metrics = Metrics(health, agreed)
     explanations = ExplainAnswers(explain_tool(settings, keys.secret))
-    about = About(settings.instance or str(settings.http.advertise), agreed, settings.topic(FORECAST_EVENTS))
+    shows_refused = shown_by(settings.bootstrap, settings.topic(DEAD_LETTERS))
+    name, events_topic = settings.instance or str(settings.http.advertise), settings.topic(FORECAST_EVENTS)
+    about = About(name, agreed, events_topic, shows_refused)
     server = HttpServer(settings.http, Sources(metrics, health, follower, owners, explanations, about), bound, early)
     services = [server, follower, Announcer(health.ready, lambda: server.url)]
     code = run(settings, metrics, keys, services, health=health, owners=owners, fault=fault)
@@ -157,7 +160,10 @@ def _check_brokers(invocation: Invocation) -> dict[str, str]:
     def waiting(reason: str) -> None:
         log.warning("broker_awaited", bootstrap=settings.bootstrap, reason=reason, seconds=settings.broker_patience)
 
-    admin = KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting)
+    def young(reason: str) -> None:
+        log.info("coordinator_awaited", reason=reason)
+
+    admin = KafkaAdmin(settings, command=invocation.command("topics apply"), waiting=waiting, young=young)
     return admin.check(worker_rights(settings))
 
 

@@ -13,6 +13,7 @@ from stream_peer.errors import RejectedEvent
 from stream_peer.events.feed_log import Place, Source
 from stream_peer.events.groups import Value, group_id_of, option_id, threshold_id, value_of
 from stream_peer.events.rejections import Reason
+from stream_peer.events.spelling import did_you_mean
 from stream_peer.events.times import TAKEN, YEAR_1900, YEAR_2000, Milliseconds, from_iso, to_milliseconds
 
 MAX_EVENT_BYTES = 1_000_000
@@ -400,6 +401,8 @@ Event = (
     | Tick
     | SignaturesFromHere
 )
+_PRODUCERS_SEND = tuple(str(kind.__struct_config__.tag) for kind in (Question, Forecast, Forecasts, Resolution))
+_SHOWN = 100  # characters of a type that there is not
 AnyEvent = Event | GroupForecast | GroupResolution
 """What ``decode`` gives: events of groups have the types of others, and other fields."""
 
@@ -692,11 +695,20 @@ def _rejection(fault: str, payload: bytes) -> RejectedEvent:
     reason, advice = _reason(what, field)
     if reason == Reason.WRONG_TYPE and not path:  # JSON, but no object
         reason = Reason.NOT_JSON
-    if reason == Reason.UNKNOWN_TYPE and (envelope := _envelope(payload)):
-        return RejectedEvent(reason, field=path, message=envelope)
+    if reason == Reason.UNKNOWN_TYPE and (told := _envelope(payload) or _no_such_type(payload)):
+        return RejectedEvent(reason, field=path, message=told)
     shown = _offending(payload, field)
     message = f"{path or 'the message'}: {what}{shown}{advice}"
     return RejectedEvent(reason, field=path, message=message)
+
+
+def _no_such_type(payload: bytes) -> str:
+    """Which types there are, for one that is none of them; empty if it is missing, or no text."""
+    given = _object(payload).get("type")
+    if not isinstance(given, str):
+        return ""
+    meant = did_you_mean(given, _PRODUCERS_SEND)
+    return f"type: there is no {given[:_SHOWN]!r}{meant or ';'} producers send {', '.join(_PRODUCERS_SEND)}"
 
 
 def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one line a reason

@@ -14,6 +14,11 @@ _PREFIX = "__streams.errors."
 _MAX_MESSAGE = 1_000
 
 
+def shown_by(bootstrap: str, topic: str) -> str:
+    """The command that shows the newest dead letters, with their reasons."""
+    return f"kcat -b {bootstrap} -t {topic} -C -o -5 -e -f '%h\\n%s\\n\\n'"
+
+
 def dead_letter(record: Record, topic: str, partition: int, rejection: RejectedEvent) -> Output:
     """The dead letter of a refused record.
 

@@ -13,7 +13,7 @@ from kafka.admin import ACLOperation, ConfigResource, ConfigResourceType, Offset
 from kafka.protocol.admin import DescribeGroupsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError
+from stream_peer.errors import BrokerUnavailableError, NotAuthorisedError, TopicsError, YoungClusterError
 from stream_peer.events import topics
 from stream_peer.kafka.client.preflight import preflight
 from stream_peer.kafka.client.security import client_options
@@ -70,6 +70,8 @@ class KafkaAdmin:
         What to run to make missing topics, as messages name it.
     waiting : callable or None
         Told with the reason when there is no broker yet and we wait for one.
+    young : callable or None
+        The same for a new cluster that has no coordinator yet; ``waiting`` if left out.
     """
 
     def __init__(
@@ -78,10 +80,12 @@ class KafkaAdmin:
         *,
         command: str = "stream-peer topics apply",
         waiting: Callable[[str], None] | None = None,
+        young: Callable[[str], None] | None = None,
     ) -> None:
         self._settings = settings
         self._command = command
         self._waiting = waiting
+        self._young = young or waiting
 
     def plan(self) -> Plan:
         """Compare what is wanted with what there is.
@@ -251,7 +255,7 @@ class KafkaAdmin:
 
     def _patiently(self, ask: Callable[[Any], T], until: float) -> T:
         """What brokers answer. A cluster of which only some answer is waited for as one of which none does."""
-        tell: Callable[[str], None] | None = self._waiting or partial(say_waiting, self._settings)
+        told = set[bool]()
         while True:
             try:
                 with self._client(_ATTEMPT_MILLISECONDS) as client:
@@ -260,9 +264,11 @@ class KafkaAdmin:
                 if time.monotonic() + _PAUSE_SECONDS >= until:
                     msg = f"Brokers were awaited for {self._settings.broker_patience:g} s: {error}"
                     raise BrokerUnavailableError(msg) from None
-                if tell is not None:
-                    tell(str(error))
-                    tell = None
+                is_young = isinstance(error, YoungClusterError)
+                if is_young not in told:
+                    told.add(is_young)
+                    listener = self._young if is_young else self._waiting
+                    (listener or partial(say_waiting, self._settings))(str(error))
             time.sleep(_PAUSE_SECONDS)
 
     def _await_mended(self, wanted: tuple[WantedTopic, ...]) -> None:
@@ -387,6 +393,11 @@ class KafkaAdmin:
         except kafka.AuthorizationError as error:
             msg = f"The brokers at {self._settings.bootstrap} refuse us: {_name(error)}; see `stream-peer topics plan`."
             raise NotAuthorisedError(msg) from None
+        except (kafka.CoordinatorNotAvailableError, kafka.CoordinatorLoadInProgressError):
+            msg = (
+                f"The brokers at {self._settings.bootstrap} are making their topic for offsets, as a new cluster does."
+            )
+            raise YoungClusterError(msg) from None
         except (kafka.RetriableError, kafka.BrokerNotAvailableError) as error:
             raise BrokerUnavailableError(_unanswered(self._settings, error)) from None
 

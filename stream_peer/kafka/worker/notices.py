@@ -37,10 +37,18 @@ class _Hour:
 
 
 class Notices:
-    """Logs warnings, of each code at most ``MOST`` a minute; how many more there were is said once it is over."""
+    """Logs warnings, of each code at most ``MOST`` a minute; how many more there were is said once it is over.
 
-    def __init__(self, clock: Callable[[], float]) -> None:
-        self._clock = clock
+    Parameters
+    ----------
+    clock : callable
+    shows_refused : str
+        The command that shows refused events.
+    """
+
+    def __init__(self, clock: Callable[[], float], shows_refused: str = "") -> None:
+        self._clock, self._shows_refused = clock, shows_refused
+        self._refused, self._refused_told = Counter[str](), float("-inf")
         self._minutes: dict[str, _Minute] = {}
         self._hours: dict[str, _Hour] = {}
         self._unknown: set[tuple[str, str]] = set()
@@ -51,6 +59,21 @@ class Notices:
         for code, feed, question_id, message in warnings:
             if self._may_tell(code):
                 log.warning("question_noted", code=code, feed=feed, question=question_id, message=message)
+
+    def note_refused(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Log how many events were refused, and why: the first at once, then a line a minute."""
+        refused = {detail: number for (kind, detail), number in counts.items() if kind == "dead-letter"}
+        if refused:
+            self._refused.update(refused)
+            self._tell_refused(at_once=False)
+
+    def _tell_refused(self, *, at_once: bool) -> None:
+        at = self._clock()
+        if self._refused and (at_once or at - self._refused_told >= WITHIN_SECONDS):
+            reasons = dict(self._refused.most_common())
+            log.warning("events_refused", count=self._refused.total(), reasons=reasons, shown_by=self._shows_refused)
+            self._refused.clear()
+            self._refused_told = at
 
     def note_unused(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Log what became of forecasts that are not used as stated, by feed and kind: a line a feed and hour."""
@@ -103,6 +126,7 @@ class Notices:
 
     def close(self, *, all_of_them: bool = False) -> None:
         """Say what was left out of the minutes that are over; at the end, of all."""
+        self._tell_refused(at_once=all_of_them)
         self._close_hours(all_of_them=all_of_them)
         self._close_minutes(all_of_them=all_of_them)
 

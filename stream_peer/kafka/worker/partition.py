@@ -340,6 +340,7 @@ class OwnedPartition:
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         self._open.extend(finished)
         self._context.notices.note(effects.warnings)
+        self._context.notices.note_refused(effects.counts)
         self._context.notices.note_unused(effects.of_feeds)
         self._context.notices.note_unknown(effects.unknown_fields)
         self._context.notices.note_busy(effects.busy_experts)

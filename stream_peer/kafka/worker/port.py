@@ -333,6 +333,9 @@ class Noticing(Protocol):
     def note(self, warnings: Iterable[Warned]) -> None:
         """Log them, without flooding."""
 
+    def note_refused(self, counts: Mapping[tuple[str, str], int]) -> None:
+        """Note how many events were refused, by kind and reason."""
+
     def note_unused(self, counts: Mapping[tuple[str, str], int]) -> None:
         """Log what became of forecasts that are not used as stated, by feed and kind."""
 

@@ -40,6 +40,7 @@ from stream_peer.kafka.worker.ownership import (
 from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime, Watchdog, leave
 from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
+from stream_peer.log.dead_letters import shown_by
 from stream_peer.log.observer import Observer
 from stream_peer.log.producers import Producers
 from stream_peer.log.signatures import Signatures
@@ -177,7 +178,7 @@ def _assemble(
         turn=asyncio.Lock(),
         logs=LogReader(options, settings.broker_patience, check_crcs=settings.broker != "embedded"),
         rebuilds=asyncio.Lock(),
-        notices=Notices(runtime.now),
+        notices=Notices(runtime.now, shown_by(settings.bootstrap, settings.topic(topics.DEAD_LETTERS))),
         runtime=runtime,
     )
     apps = make_apps(settings, context, stages)

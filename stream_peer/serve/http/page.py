@@ -30,11 +30,14 @@ class About(NamedTuple):
         The hash of its settings.
     events_topic : str
         Where a first event would be sent.
+    shows_refused : str
+        The command that shows refused events.
     """
 
     instance: str = "worker"
     settings: str = ""
     events_topic: str = "forecast-events"
+    shows_refused: str = ""
 
 
 class StatusPage:
@@ -78,6 +81,8 @@ class StatusPage:
             lag=self._metrics.lags(),
             settings=self._about.settings,
             events_topic=self._about.events_topic,
+            refused=self._metrics.refused.most_common(),
+            shows_refused=self._about.shows_refused,
             unknown_fields=self._metrics.unknown_fields.largest(UNUSED_SHOWN),
             new_experts=senders.new(to_milliseconds(now), UNUSED_SHOWN),
             busy_experts=senders.busiest(UNUSED_SHOWN),

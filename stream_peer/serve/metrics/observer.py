@@ -251,6 +251,7 @@ class Metrics(Observer):
         told = (metric for metric in described() if metric.kind in _MADE and metric.name not in _OF_COLLECTORS)
         self._made = {metric.name: self._make(metric) for metric in told}
         self._children: dict[tuple[str, ...], Any] = {}
+        self.refused = Tally[str]()
         self.unused, self.unknown_fields, self.senders = UnusedCounts(), UnknownFields(), Senders()
         for what in (*UNUSED, "dated-anew"):
             if what not in _RESULTS:
@@ -336,6 +337,7 @@ class Metrics(Observer):
             self._child("events_total", topic, kind, "").inc(count)
             if kind == "dead-letter":
                 self._child("dead_letters_total", detail).inc(count)
+                self.refused[detail] += count
         elif kind == "forecasts":
             self._child("forecasts_total").inc(count)
         elif kind == "round":

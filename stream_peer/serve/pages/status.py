@@ -80,7 +80,7 @@ class StatusView(NamedTuple):
     """All that the page says.
 
     ``at`` is the moment of the answer, ISO 8601 UTC; ``reason`` says why the worker is not ready, ``settings`` the hash
-    of its own settings; ``events_topic`` is where a first event would be sent.
+    of its own settings; ``events_topic`` is where a first event would be sent; ``refused`` has reasons and counts.
     """
 
     version: str
@@ -92,6 +92,8 @@ class StatusView(NamedTuple):
     lag: Sequence[InputLag]
     settings: str
     events_topic: str = "forecast-events"
+    refused: Sequence[tuple[str, int]] = ()
+    shows_refused: str = ""
     unused: Sequence[UnusedInput] = ()
     unknown_fields: Sequence[UnknownField] = ()
     new_experts: Sequence[NewExperts] = ()
@@ -155,7 +157,7 @@ def status_page(view: StatusView) -> str:
     parts = [_state_of_worker(view), _overview(shown, len(feeds)), *map(_feed, range(len(shown)), shown)]
     if not feeds:
         parts.append(_no_feed(view.events_topic))
-    parts += [_unused(view), _unknown_fields(view), _senders(view), _worker(view), _footer(view)]
+    parts += [_refused(view), _unused(view), _unknown_fields(view), _senders(view), _worker(view), _footer(view)]
     return document("Forecaster weights", "\n".join(filter(None, parts)), style=style)
 
 
@@ -311,6 +313,22 @@ def _certified(feed: FeedStatus) -> str:
     return (
         f"at most {bound.regret_at_most:,.1f} in summed loss, {share:.3f} a question, when following select; "
         f"{bound.confidence:.0%} confidence, if errors are independent"
+    )
+
+
+def _refused(view: StatusView) -> str:
+    """Refused events by reason; nothing if there are none."""
+    if not view.refused:
+        return ""
+    rows = "".join(
+        f'<tr><th scope="row">{escape(reason)}</th><td>{count:,}</td></tr>' for reason, count in view.refused
+    )
+    return (
+        '<section class="card"><h2>Refused events</h2><div class="wide-table" role="region" tabindex="0" '
+        'aria-label="Refused events"><table class="lag"><caption class="note">Since this worker started; not used, and '
+        f"kept as dead letters. See them: <code>{escape(view.shows_refused)}</code></caption>"
+        '<thead><tr><th scope="col">Reason</th><th scope="col">Events</th></tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
     )
 
 

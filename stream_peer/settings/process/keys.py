@@ -27,6 +27,9 @@ def read_keys(file: Path, advice: str) -> tuple[bytes, ...]:
     """
     try:
         content = file.read_bytes().removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
+    except FileNotFoundError as error:
+        msg = f"{error.strerror}: {advice}"
+        raise ValueError(msg) from None
     except OSError as error:
         raise ValueError(error.strerror) from None
     keys = tuple(key for line in content.splitlines() if (key := line.strip()))

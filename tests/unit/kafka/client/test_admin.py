@@ -234,6 +234,23 @@ def test_a_cluster_of_which_only_some_brokers_answer_is_waited_for(
     assert len(told) == 1
 
 
+def test_a_new_cluster_that_has_no_coordinator_yet_is_no_fault(
+    cluster: FakeCluster, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cluster.error = kafka.CoordinatorNotAvailableError("stream-peer-question")
+    alarmed, told = list[str](), list[str]()
+
+    def pause(_seconds: float) -> None:
+        cluster.error = None
+
+    monkeypatch.setattr(time, "sleep", pause)
+
+    KafkaAdmin(Settings(bootstrap="kafka:1", broker_patience=30.0), waiting=alarmed.append, young=told.append).check()
+
+    assert told == ["The brokers at kafka:1 are making their topic for offsets, as a new cluster does."]
+    assert not alarmed
+
+
 def test_too_few_brokers_are_one_sentence_after_the_patience(cluster: FakeCluster) -> None:
     cluster.leaders_are_away = True
 

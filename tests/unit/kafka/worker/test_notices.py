@@ -67,6 +67,27 @@ def test_at_the_end_nothing_is_left_untold(clock: Clock) -> None:
     assert logs[-1]["count"] == 3
 
 
+def test_of_refused_events_the_log_has_a_line_at_once_and_then_one_a_minute(clock: Clock) -> None:
+    notices = Notices(clock, "kcat …")
+    with capture_logs() as logs:
+        notices.note_refused({("dead-letter", "late"): 2, ("event", "forecast"): 9})
+        notices.note_refused({("dead-letter", "not-json"): 1})
+        notices.note_refused({("dead-letter", "late"): 2, ("dead-letter", "not-json"): 2})
+        notices.close()
+        clock.at += WITHIN_SECONDS
+        notices.close()
+        notices.note_refused({("dead-letter", "late"): 1})
+        notices.close(all_of_them=True)
+        notices.close(all_of_them=True)
+
+    assert [(entry["event"], entry["count"], entry["reasons"]) for entry in logs] == [
+        ("events_refused", 2, {"late": 2}),
+        ("events_refused", 5, {"not-json": 3, "late": 2}),
+        ("events_refused", 1, {"late": 1}),
+    ]
+    assert {entry["shown_by"] for entry in logs} == {"kcat …"}
+
+
 def test_of_forecasts_that_are_not_used_the_log_has_a_line_a_feed_and_hour(clock: Clock) -> None:
     notices = Notices(clock)
     with capture_logs() as logs:

@@ -210,6 +210,16 @@ def test_forecasts_that_were_not_used_are_listed_by_feed_and_otherwise_not_menti
     assert "Overtaken" not in read(status_page(view(crowd("a", 3)))).text
 
 
+def test_refused_events_are_counted_by_reason_with_the_command_that_shows_them_and_otherwise_not_mentioned() -> None:
+    refused = view(crowd("a", 3))._replace(refused=[("unknown-type", 1_200), ("late", 1)], shows_refused="kcat -b <b>")
+    page = read(status_page(refused))
+
+    assert "unknown-type1,200late1" in page.text
+    assert "kcat -b <b>" in page.text
+    assert page.count("caption") == page.count("table")
+    assert "Refused" not in read(status_page(view(crowd("a", 3)))).text
+
+
 def test_new_busy_and_look_alike_experts_are_listed_as_text_and_otherwise_not_mentioned() -> None:
     met = [NewExperts("econ", 21, [HOSTILE[0], *(f"e{number}" for number in range(20))])]
     seen = view(crowd("a", 3))._replace(

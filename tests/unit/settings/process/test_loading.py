@@ -254,7 +254,7 @@ def test_an_empty_secret_file_is_refused(tmp_path: Path) -> None:
         (b"", "is empty: `openssl rand -hex 32 > signing-key` makes one"),
         (b" \n\n", "is empty"),
         (b"0123456789abcdef\nshort\n", "key 2 has less than 16 bytes"),
-        (None, "No such file"),
+        (None, "No such file or directory: `openssl rand -hex 32 > signing-key` makes one"),
     ],
 )
 def test_a_signing_key_that_could_be_guessed_or_is_not_there_is_refused(
