@@ -27,8 +27,8 @@ RUN /opt/build/bin/python -m pip wheel --no-deps --no-build-isolation --wheel-di
     && /opt/build/bin/python -m pip --python /opt/venv/bin/python install --no-compile --no-deps --no-index /opt/wheel/*.whl \
     && PYTHONHASHSEED=0 python3 -m compileall -q -f --invalidation-mode unchecked-hash /opt/venv/lib
 
-# A volume that is mounted over it takes its owner and mode over: the key of docker-compose.yml.
-RUN install -d -m 0700 /opt/state/keys
+# Volumes that are mounted over them take their owner and mode over: the keys of docker-compose.yml.
+RUN install -d -m 0700 /opt/state/keys /opt/state/gateway
 
 FROM ${BASE}
 ARG BASE

@@ -4,7 +4,7 @@ import json
 import re
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import Any
@@ -13,18 +13,19 @@ import pytest
 import yaml
 
 from stream_peer import __version__
+from stream_peer.gateway.server import check_gateway
 from stream_peer.settings.feed.document import load_document
-from stream_peer.settings.process import Settings, load
+from stream_peer.settings.process import Gateway, Settings, load, read_producers
 from stream_peer.tools.demo.feed import FEED, SETTINGS
 from tests.infra.support.prometheus import JOB
 from tests.infra.support.tools import ROOT, needed, run, said, tool
 from tests.infra.test_printed_commands import pages, parse
 
 COMPOSE = "docker-compose.yml"
-PROFILES: list[list[str]] = [[], ["demo"], ["observability"], ["demo", "observability"]]
+PROFILES: list[list[str]] = [[], ["demo"], ["gateway"], ["observability"], ["demo", "gateway", "observability"]]
 ALWAYS = {"kafka", "set-up", "worker-0", "worker-1"}
 WORKERS = ("worker-0", "worker-1")
-OURS = (*WORKERS, "set-up", "feeder")
+OURS = (*WORKERS, "gateway", "set-up", "feeder")
 OBSERVING = ("prometheus", "alertmanager", "grafana")
 CHART = ROOT / "helm" / "stream-peer"
 PRINTED = re.compile(r"docker compose ((?:[^`#\n](?!  ))*)")
@@ -67,7 +68,8 @@ def document(compose: dict[str, Any], service: str, target: str) -> Any:
 def settings_of(compose: dict[str, Any], service: str) -> Settings:
     """The settings that a command has in its container."""
     environment = {**compose["services"][service]["environment"]}
-    environment.pop("STREAM_PEER_SIGNING_KEY_FILE", None)  # it is in a volume
+    for secret in ("SIGNING_KEY_FILE", "PRODUCERS_FILE", "GATEWAY__TOKENS_FILE"):
+        environment.pop(f"STREAM_PEER_{secret}", None)  # it is in a volume
     file = mounted(compose, service)[environment["STREAM_PEER_CONFIG"]]
     return load(file, environment).settings
 
@@ -84,7 +86,7 @@ def seconds(text: str) -> float:
 def test_compose_reads_it_with_every_profile(profiles: list[str]) -> None:
     names = set(rendered(profiles)["services"])
 
-    expected = ALWAYS | ({"feeder"} if "demo" in profiles else set())
+    expected = ALWAYS | ({"feeder"} if "demo" in profiles else set()) | ({"gateway"} & {*profiles})
     assert names == expected | (set(OBSERVING) if "observability" in profiles else set())
 
 
@@ -104,7 +106,7 @@ def test_ports_are_open_on_this_machine_only_each_once(services: dict[str, Any])
     ports = [port for service in services.values() for port in service.get("ports", [])]
 
     assert {port["host_ip"] for port in ports} == {"127.0.0.1"}
-    assert sorted(port["published"] for port in ports) == ["3000", "8080", "8081", "9090", "9092", "9093"]
+    assert sorted(port["published"] for port in ports) == ["3000", "8080", "8081", "8082", "9090", "9092", "9093"]
 
 
 def test_no_service_may_do_more_than_its_work(services: dict[str, Any]) -> None:
@@ -148,7 +150,7 @@ def test_what_depends_on_another_waits_for_what_it_needs(services: dict[str, Any
     }
 
     assert conditions["set-up", "kafka"] == "service_healthy"
-    assert {conditions[worker, "set-up"] for worker in WORKERS} == {"service_completed_successfully"}
+    assert {conditions[name, "set-up"] for name in (*WORKERS, "gateway")} == {"service_completed_successfully"}
     assert {conditions["feeder", worker] for worker in WORKERS} == {"service_healthy"}
     tested = {other for (_, other), condition in conditions.items() if condition == "service_healthy"}
     assert all("healthcheck" in services[name] for name in tested - set(WORKERS))  # the image brings theirs
@@ -166,8 +168,8 @@ def test_what_is_printed_to_be_typed_names_services_and_profiles_that_are_there(
 
     profiles = {words[at + 1] for words in found for at, word in enumerate(words) if word == "--profile"}
     named = [next(w for w in words[1:] if w in services) for words in found if words[0] in {"exec", "run", "logs"}]
-    assert profiles == {"demo", "observability", "*"}
-    assert len(named) >= 2
+    assert profiles == {"demo", "gateway", "observability", "*"}
+    assert len(named) >= 3
     for words in found:
         if "stream-peer" in words:
             parse(words[words.index("stream-peer") + 1 :])
@@ -192,45 +194,76 @@ def test_every_command_is_one_of_the_image(services: dict[str, Any]) -> None:
 
     assert found["set-up"] == [["topics", "apply"], ["settings", "apply", "--no-wait"]]
     assert found["worker-0"] == found["worker-1"] == [["worker"]]
+    assert found["gateway"] == [["gateway"]]
     assert found["feeder"][0][:2] == ["demo", "--send-only"]
 
 
-def test_the_set_up_makes_the_signing_key_once_in_a_volume_that_only_workers_mount(
+STATE = "/var/lib/stream-peer"
+
+
+@pytest.mark.parametrize(
+    ("volume", "users", "files"),
+    [
+        ("signing-key", WORKERS, {"SIGNING_KEY_FILE": "signing-key"}),
+        ("gateway", ["gateway"], {"PRODUCERS_FILE": "producers.yaml", "GATEWAY__TOKENS_FILE": "tokens"}),
+    ],
+)
+def test_secrets_are_in_a_volume_that_only_those_mount_who_need_them(
+    services: dict[str, Any], volume: str, users: Sequence[str], files: Mapping[str, str]
+) -> None:
+    mounts = {
+        name: each
+        for name, service in services.items()
+        for each in service.get("volumes", [])
+        if each["source"] == volume
+    }
+
+    assert {name: each.get("read_only", False) for name, each in mounts.items()} == {
+        "set-up": False,
+        **dict.fromkeys(users, True),
+    }
+    (directory,) = {each["target"] for each in mounts.values()}
+    for name in users:
+        told = {path: services[name]["environment"][f"STREAM_PEER_{path}"] for path in files}
+        assert told == {path: f"{directory}/{file}" for path, file in files.items()}
+
+
+def test_the_set_up_makes_secrets_once_says_none_and_the_gateway_takes_its_own(
     services: dict[str, Any], tmp_path: Path
 ) -> None:
-    volumes = {
-        name: [each for each in service.get("volumes", []) if each["source"] == "signing-key"]
-        for name, service in services.items()
-    }
-    with_it = {name: found[0].get("read_only", False) for name, found in volumes.items() if found}
-    assert with_it == {"set-up": False, "worker-0": True, "worker-1": True}
-    (directory,) = {found[0]["target"] for found in volumes.values() if found}
-    for name in WORKERS:
-        assert services[name]["environment"]["STREAM_PEER_SIGNING_KEY_FILE"] == f"{directory}/signing-key"
     script = services["set-up"]["command"][0].replace("$$", "$").partition("stream-peer topics")[0]
-    assert f"cd {directory}\n" in script
-    here = script.replace(f"cd {directory}", f"cd {tmp_path}").replace("python -c", f"{sys.executable} -c")
+    here = script.replace(STATE, str(tmp_path)).replace("python -c", f"{sys.executable} -c")
+    keys, gateway = tmp_path / "keys", tmp_path / "gateway"
+    keys.mkdir()
+    gateway.mkdir()
 
-    keys = []
+    made = []
     for _ in range(2):
         result = run("/bin/sh", "-ec", here)
         assert result.returncode == 0, said(result)
-        keys.append((tmp_path / "signing-key").read_text())
+        assert not result.stdout + result.stderr
+        made.append({file: file.read_text() for file in tmp_path.glob("*/*")})
 
-    assert re.fullmatch(r"[0-9a-f]{64}\n", keys[0])
-    assert keys[0] == keys[1]
-    assert [file.name for file in tmp_path.iterdir()] == ["signing-key"]
-    assert (tmp_path / "signing-key").stat().st_mode & 0o077 == 0
+    assert made[0] == made[1]
+    assert {file.name for file in made[0]} == {"signing-key", "platform.key", "producers.yaml", "tokens"}
+    assert all(file.stat().st_mode & 0o077 == 0 for file in made[0])
+    secrets = [
+        made[0][keys / "signing-key"],
+        made[0][gateway / "platform.key"],
+        *made[0][gateway / "tokens"].split()[1:],
+    ]
+    assert len({secret.strip() for secret in secrets if re.fullmatch(r"[0-9a-f]{64}\n?", secret)}) == 3
+    settings = Settings(producers_file=gateway / "producers.yaml", gateway=Gateway(tokens_file=gateway / "tokens"))
+    assert "platform" in check_gateway(settings, read_producers(settings))
 
 
-def test_the_image_has_the_directory_of_the_key_and_it_is_its_users(services: dict[str, Any]) -> None:
-    (target,) = {each["target"] for each in services["set-up"]["volumes"]}
+def test_the_image_has_the_directories_of_secrets_and_they_are_its_users(services: dict[str, Any]) -> None:
+    targets = [each["target"] for each in services["set-up"]["volumes"]]
     dockerfile = (ROOT / "Dockerfile").read_text(encoding="utf-8")
-    owner = services["set-up"]["user"]
+    names = [target.removeprefix(f"{STATE}/") for target in targets]
 
-    before, _, name = target.rpartition("/")
-    assert f"COPY --from=build --chown={owner} /opt/state {before}\n" in dockerfile
-    assert f"RUN install -d -m 0700 /opt/state/{name}\n" in dockerfile
+    assert f"COPY --from=build --chown={services['set-up']['user']} /opt/state {STATE}\n" in dockerfile
+    assert f"RUN install -d -m 0700 {' '.join(f'/opt/state/{name}' for name in names)}\n" in dockerfile
 
 
 def test_our_services_run_as_the_image_does(services: dict[str, Any]) -> None:
@@ -315,7 +348,14 @@ def test_prometheus_scrapes_the_workers_and_has_the_rules(compose: dict[str, Any
     assert job["job_name"] == JOB
     targets = [f"{name}:{settings_of(compose, name).http.port}" for name in WORKERS]
     assert job["static_configs"] == [{"targets": targets}]
-    assert all("metrics" in compose["services"][name]["networks"] for name in (*WORKERS, *OBSERVING))
+    # A name is no target while nobody has it: a profile that is off is not down.
+    (found,) = job["dns_sd_configs"]
+    assert (found["names"], found["type"], found["port"]) == (
+        ["gateway"],
+        "A",
+        settings_of(compose, "gateway").http.port,
+    )
+    assert all("metrics" in compose["services"][name]["networks"] for name in (*WORKERS, "gateway", *OBSERVING))
 
 
 def test_alertmanager_is_where_prometheus_sends_alerts(compose: dict[str, Any]) -> None:

@@ -27,6 +27,7 @@ pytestmark = [pytest.mark.image, pytest.mark.slow]
 
 MOST_BYTES = 160_000_000
 NOWHERE = "127.0.0.1:1"
+GATEWAY_STATE = "/var/lib/stream-peer/gateway"
 
 
 @pytest.fixture(scope="module")
@@ -147,6 +148,10 @@ def serves_and_stops(deployment: "Deployment") -> None:
         for worker in workers:
             check_confinement(worker)
         check_answers(workers)
+        with deployment.start("gateway") as gateway:
+            gateway.wait_healthy()
+            check_confinement(gateway)
+            check_post(gateway)
         for worker in workers:
             worker.signal("TERM")
         codes = [worker.wait(60.0) for worker in workers]
@@ -174,7 +179,8 @@ class Deployment:
         try:
             yield
         finally:
-            self._image.podman("volume", "rm", "--force", f"{self._prefix}signing-key")
+            for name in ("signing-key", "gateway"):
+                self._image.podman("volume", "rm", "--force", f"{self._prefix}{name}")
 
     def run(self, name: str) -> None:
         """Run a service to its end, which must be a good one."""
@@ -210,6 +216,19 @@ def wait_weights(worker: Container) -> None:
     wait_until(covered, 90.0, lambda: f"never covered: {told}\n{worker.logs()[-4000:]}", every=0.5)
     best = max(told["experts"], key=lambda expert: expert["mix"])
     say(f"weights of {told['questions']:.0f} questions, {told['status']}; most has {best['id']}: {best['mix']:.3f}")
+
+
+def check_post(gateway: Container) -> None:
+    """Who reads the token as the manual says may post."""
+    tokens = gateway.shell(f"cat {GATEWAY_STATE}/tokens").out
+    url = gateway.shell("echo $STREAM_PEER_HTTP__ADVERTISE").out.strip()
+    headers = {"Authorization": f"Bearer {tokens.split()[1]}", "Content-Type": "application/json"}
+    event = {"type": "question", "question_id": "posted", "feed": "posted", "at": "2026-03-01T09:00:00Z"}
+    asked = urllib.request.Request(f"{url}/events", json.dumps(event).encode(), headers)  # noqa: S310 - the gateway
+    with urllib.request.urlopen(asked, timeout=30) as answer:  # noqa: S310
+        assert (answer.status, json.load(answer)["accepted"]) == (202, 1)
+    assert tokens.split()[1] not in gateway.logs()
+    say("the gateway took an event")
 
 
 def check_confinement(worker: Container) -> None:
