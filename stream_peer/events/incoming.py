@@ -402,7 +402,7 @@ Event = (
     | SignaturesFromHere
 )
 _PRODUCERS_SEND = tuple(str(kind.__struct_config__.tag) for kind in (Question, Forecast, Forecasts, Resolution))
-_SHOWN = 100  # characters of a type that there is not
+_SHOWN = 100  # characters that names are looked for by
 AnyEvent = Event | GroupForecast | GroupResolution
 """What ``decode`` gives: events of groups have the types of others, and other fields."""
 
@@ -695,20 +695,26 @@ def _rejection(fault: str, payload: bytes) -> RejectedEvent:
     reason, advice = _reason(what, field)
     if reason == Reason.WRONG_TYPE and not path:  # JSON, but no object
         reason = Reason.NOT_JSON
-    if reason == Reason.UNKNOWN_TYPE and (told := _envelope(payload) or _no_such_type(payload)):
-        return RejectedEvent(reason, field=path, message=told)
+    if reason == Reason.UNKNOWN_TYPE and (envelope := _envelope(payload)):
+        return RejectedEvent(reason, field=path, message=envelope)
     shown = _offending(payload, field)
     message = f"{path or 'the message'}: {what}{shown}{advice}"
     return RejectedEvent(reason, field=path, message=message)
 
 
-def _no_such_type(payload: bytes) -> str:
-    """Which types there are, for one that is none of them; empty if it is missing, or no text."""
-    given = _object(payload).get("type")
+def advice_on(reason: str, payload: bytes | None) -> str:
+    """The end of a refusal's message for people: the types that there are. Dead letters keep their bytes without it.
+
+    Examples
+    --------
+    >>> advice_on("unknown-type", b'{"type": "forcast"}')
+    '; did you mean forecast or forecasts? Producers send question, forecast, forecasts, resolution'
+    """
+    given = _object(payload or b"").get("type") if reason == Reason.UNKNOWN_TYPE else None
     if not isinstance(given, str):
         return ""
-    meant = did_you_mean(given, _PRODUCERS_SEND)
-    return f"type: there is no {given[:_SHOWN]!r}{meant or ';'} producers send {', '.join(_PRODUCERS_SEND)}"
+    meant = did_you_mean(given[:_SHOWN], _PRODUCERS_SEND)
+    return f"{f'{meant} Producers' if meant else '; producers'} send {', '.join(_PRODUCERS_SEND)}"
 
 
 def _reason(what: str, field: str) -> tuple[Reason, str]:  # noqa: PLR0911 - one line a reason

@@ -16,6 +16,7 @@ from stream_peer.events.incoming import (
     PartialForecasts,
     Question,
     Resolution,
+    advice_on,
     decode,
 )
 from stream_peer.events.rejections import Reason
@@ -91,7 +92,7 @@ class Door:
                     payload, producer, None if key is None else _event_id(producer, key, line)
                 )
             except RejectedEvent as rejection:
-                results.append(_refused(line, rejection))
+                results.append(_refused(line, rejection, payload))
             else:
                 records.append(record)
                 results.append(LineResult(line=line, status=202, event_id=event_id or msgspec.UNSET))
@@ -157,11 +158,11 @@ def _with_event_id(payload: bytes, event_id: str) -> bytes:
     return named
 
 
-def _refused(line: int, rejection: RejectedEvent) -> LineResult:
+def _refused(line: int, rejection: RejectedEvent, payload: bytes) -> LineResult:
     return LineResult(
         line=line,
         status=_STATUSES.get(rejection.reason, 422),
         reason=str(rejection.reason),
         field=rejection.field or msgspec.UNSET,
-        detail=rejection.message,
+        detail=rejection.message + advice_on(rejection.reason, payload),
     )

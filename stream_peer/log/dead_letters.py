@@ -4,6 +4,7 @@ from typing import NamedTuple
 
 from stream_peer.errors import RejectedEvent
 from stream_peer.events import topics
+from stream_peer.events.incoming import advice_on
 from stream_peer.log.stage import Effects, Headers, LogRecord, Output, Record, headers_size
 
 MAX_PAYLOAD = 65_536
@@ -76,8 +77,10 @@ class Refusal(NamedTuple):
     offset: int
 
 
-def refusal_of(headers: Headers) -> Refusal:
+def refusal_of(headers: Headers, value: bytes | None = None) -> Refusal:
     """Read the headers of a dead letter. Ours come last, so of equal names the last counts.
+
+    With its ``value`` the message says what may help.
 
     Examples
     --------
@@ -86,8 +89,9 @@ def refusal_of(headers: Headers) -> Refusal:
     """
     named = {name: (value or b"").decode("utf-8", "replace") for name, value in headers}
     offset = named.get(_PREFIX + "offset", "")
+    reason = named.get(REASON_HEADER, "unknown")
     return Refusal(
-        named.get(REASON_HEADER, "unknown"),
-        named.get(_PREFIX + "message", ""),
+        reason,
+        named.get(_PREFIX + "message", "") + advice_on(reason, value),
         int(offset) if offset.isdecimal() else -1,
     )

@@ -330,7 +330,7 @@ class ReplayHistory:
             self._feed(record.feed).add(record)
 
     def _add_dead_letter(self, value: bytes | None, headers: Headers) -> None:
-        refusal = refusal_of(headers)
+        refusal = refusal_of(headers, value)
         self.dead_letters.append(DeadLetter(refusal.reason, refusal.message, (value or b"")[:200]))
 
     def _feed(self, name: str) -> FeedHistory:

@@ -267,7 +267,7 @@ class Run:
     def _refuse(self, output: Output) -> None:
         self.history.add(output.topic, output.value, output.headers)
         if len(self.refused) < KEPT:
-            refusal = refusal_of(output.headers)
+            refusal = refusal_of(output.headers, output.value)
             self.refused.append(RefusedLine(self._line.place, refusal.reason, refusal.message))
 
     def _warn(self, warning: Warned) -> None:

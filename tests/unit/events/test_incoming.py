@@ -130,13 +130,6 @@ def test_an_unknown_type_is_refused_by_name(kind: object) -> None:
     assert error.reason == Reason.UNKNOWN_TYPE
 
 
-def test_who_misspells_a_type_reads_which_there_are() -> None:
-    near, far = refused(encoded(FORECAST, type="forcast")).message, refused(encoded(FORECAST, type="vote")).message
-
-    assert near.startswith("type: there is no 'forcast'; did you mean forecast")
-    assert far == "type: there is no 'vote'; producers send question, forecast, forecasts, resolution"
-
-
 def test_a_missing_type_is_an_unknown_type() -> None:
     assert refused(b'{"question_id": "q"}').reason == Reason.UNKNOWN_TYPE
 
