@@ -24,6 +24,8 @@ MAX_ENTRIES = 64
 _ENTRY = np.dtype([("stated", "<i8"), ("arrived", "<i8"), ("probability", "<f8"), ("who", "<u4")])
 _AFTER = 1 << 31  # within ``who``: the entry arrived after its question's resolution
 _NUMBER = _AFTER - 1
+_WHO = 24  # the byte of ``who`` that holds all of a small number
+_FEW = 32
 pack_entry = struct.Struct("<qqdI").pack
 
 _FORMER_ENTRY = np.dtype([("at", "<i8"), ("probability", "<f8"), ("who", "<u4")])
@@ -274,9 +276,12 @@ class History:
 
     def restore(self, names: Sequence[str], log: bytearray) -> None:
         """Take up a whole history where there was none. ``first`` and ``gone`` are the caller's."""
-        self.experts = dict(zip(names, range(len(names)), strict=True))
+        self.experts = {name: who for who, name in enumerate(names)}
         self.id_bytes = len("".join(names).encode())
         self.log = log
+        if len(names) <= _FEW:  # nearly all questions of a large state
+            self.counts = bytearray(map(log[_WHO :: _ENTRY.itemsize].count, range(len(names))))
+            return
         numbers = np.frombuffer(log, _ENTRY)["who"] & _NUMBER
         self.counts = bytearray(np.bincount(numbers, minlength=len(names)).tolist())
 

@@ -4,6 +4,7 @@
 """
 
 import hashlib
+from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 
@@ -332,10 +333,10 @@ class Reconciler:
         if ends <= now:
             self.discard(question)
             return
-        waiting = [boundary + grace for boundary in plan.boundaries if boundary + grace > now]
-        if closed > now:
-            waiting.append(closed)
-        due = min(waiting, default=None)
+        next_due = bisect_right(plan.boundaries, now - grace)  # the close comes last, if it is one of them
+        due = plan.boundaries[next_due] + grace if next_due < len(plan.boundaries) else None
+        if due is None and closed > now:
+            due = closed
         self.agenda.put(question.id, ends if due is None else min(due, ends))
         self.deadlines.put(question.id, due)
         idle_after = settings.idle_after if question.history.experts else None

@@ -67,11 +67,11 @@ class Routes:
 
     def is_foreign(self, question_id: str) -> bool:
         """Whether murmur2 of a question's id gives another partition."""
-        return self._home(question_id) != self.partition
+        return home_of(question_id, self.partitions) != self.partition
 
     def is_elsewhere(self, question_id: str, headers: Headers) -> bool:
         """Whether an event must be forwarded: its question has another partition, and it was not forwarded before."""
-        return self.is_foreign(question_id) and source_of(headers) is None
+        return self._home(question_id) != self.partition and source_of(headers) is None
 
     def is_likely(self, source: Source, event_type: type) -> bool:
         """Whether an event of this type, read here, can have that source: controls are broadcast, others forwarded."""

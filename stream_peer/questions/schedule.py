@@ -45,9 +45,11 @@ def close_of(
     opens: Milliseconds | None, stated: Milliseconds | None, cut: Milliseconds | None, max_open: Milliseconds
 ) -> Milliseconds | None:
     """A question's close: the earliest of the stated one, what its resolution says, and the longest it may be open."""
-    longest = None if opens is None else opens + max_open
-    moments = [moment for moment in (stated, cut, longest) if moment is not None]
-    return min(moments, default=None)
+    close = None if opens is None else opens + max_open
+    for moment in (stated, cut):
+        if moment is not None and (close is None or moment < close):
+            close = moment
+    return close
 
 
 def regular_boundaries(

@@ -5,6 +5,7 @@ who said something are written again; one that closed long ago is a stub of abou
 """
 
 import zlib
+from bisect import bisect_right
 from collections.abc import Iterator, Mapping
 
 import msgspec
@@ -236,7 +237,8 @@ class QuestionState:
         if (self.terms or self.settings).quorum:
             reached = NEVER if plan.quorum is None else plan.quorum + 1
             self.replan_before = max(self.replan_before, reached)
-        settled = max((boundary for boundary in plan.boundaries if boundary <= passed), default=0)
+        n_passed = bisect_right(plan.boundaries, passed)
+        settled = plan.boundaries[n_passed - 1] if n_passed else 0
         is_silent = self.settings.idle_after is not None and not self.history.experts
         self.alert = NEVER if is_silent else max(settled, self.replan_before - 1)
 
