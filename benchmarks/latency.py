@@ -1,4 +1,4 @@
-"""From a record's append to what follows from it: ``python -m benchmarks.latency [--seconds N] [--archive ROUNDS]``.
+"""From a record's append to what follows from it: ``python -m benchmarks.latency [--seconds N] [--archive QUESTIONS]``.
 
 An open loop: forecasts come at their times, however slow the worker is. Told apart are
 
@@ -268,7 +268,7 @@ def main() -> int:
     """Measure, and print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=150.0, help="of forecasts; the first 30 are not looked at")
-    parser.add_argument("--archive", type=int, default=5_000, help="rounds of the feed that is rebuilt; 0: none is")
+    parser.add_argument("--archive", type=int, default=5_000, help="questions of the feed that is rebuilt; 0: none is")
     parser.add_argument("--set", action="append", default=[], metavar="NAME=VALUE", help="a setting of the worker")
     parser.add_argument("--bootstrap", help="a broker that is there; otherwise one is started")
     parser.add_argument("--write", type=Path, metavar="FILE", help="put the table into this page as well")

@@ -337,6 +337,8 @@ class OwnedPartition:
             began = self._now()
             finished, count = self._step(effects)
             self._driver.publish_due(effects)
+            if count:
+                self._context.turn.folded_at = self._now()
             await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         self._open.extend(finished)
         self._context.notices.note(effects.warnings)

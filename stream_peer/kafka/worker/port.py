@@ -1,6 +1,7 @@
 """The port between the work on partitions and Kafka: what is asked of a broker. ``faust_bridge`` implements it."""
 
 import asyncio
+import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol, Self, TypeVar
@@ -365,6 +366,12 @@ class Runtime(Protocol):
         """Compute something long while the event loop serves others; nothing may change what ``work`` reads."""
 
 
+class Turn(asyncio.Lock):
+    """Held while a partition steps through records. ``folded_at``: when one had folded what it had read last."""
+
+    folded_at = -math.inf
+
+
 class WorkerContext(NamedTuple):
     """What all partitions of a worker share.
 
@@ -377,7 +384,7 @@ class WorkerContext(NamedTuple):
     every: SnapshotEvery
     fail: Callable[[BaseException], None]
     fault: Callable[[str], None]
-    turn: asyncio.Lock
+    turn: Turn
     logs: Logs
     rebuilds: asyncio.Lock
     notices: Noticing
