@@ -10,9 +10,13 @@ from stream_peer.feeds.alarms.groups import Group, look_for_copies, look_for_fol
 from stream_peer.feeds.alarms.recent import Window
 from stream_peer.feeds.feed import Feed
 from stream_peer.feeds.feed_reading import read
+from stream_peer.numerics.dependence.in_pieces import Pieces, done_at_once
 
 CHECK_EVERY = 25
 """New questions from one look to the next."""
+
+AT_ONCE = 64
+"""Of at most so many experts a look is one piece."""
 
 MOST_GROUPS = 200
 """More are not kept: they stand in the head of their partition, which is one record."""
@@ -28,8 +32,10 @@ MOST_NAMED = 1_000
 """Most experts in one record of named blocks: it must fit into a message."""
 
 
-def check_alarms(feed: Feed) -> list[Group]:
+def check_alarms(feed: Feed) -> Pieces[list[Group]]:
     """Look through the last questions, if enough new ones have come since they were looked through last.
+
+    Of many experts in pieces of some milliseconds; meanwhile nothing may change the feed.
 
     Returns
     -------
@@ -40,14 +46,26 @@ def check_alarms(feed: Feed) -> list[Group]:
     if path_state.ordinals - path_state.checked < CHECK_EVERY:
         return []
     path_state.checked = path_state.ordinals
-    look = _look(feed)
-    path_state.drift = look_for_drift(look, path_state.drift)
-    path_state.groups = _groups(feed, look.window)
-    feed.hold_groups()
+    if len(feed.roster) > AT_ONCE:
+        yield from _look_through(feed)
+    else:
+        done_at_once(_look_through(feed))
     blocks = blocks_to_name(feed) if feed.names_blocks else []
     if blocks:
         path_state.named_at, path_state.is_naming = path_state.checked, True
     return blocks
+
+
+def _look_through(feed: Feed) -> Pieces[None]:
+    """Replace what was found at the last look."""
+    path_state = feed.path_state
+    yield
+    look = _look(feed)
+    yield
+    path_state.drift = look_for_drift(look, path_state.drift)
+    yield
+    path_state.groups = yield from _groups(feed, look.window)
+    feed.hold_groups()
 
 
 def blocks_to_name(feed: Feed) -> list[Group]:
@@ -66,7 +84,7 @@ def blocks_to_name(feed: Feed) -> list[Group]:
     return [] if known.issuperset(expert for block in blocks for expert in block.experts) else blocks
 
 
-def _groups(feed: Feed, window: Window) -> list[Group]:
+def _groups(feed: Feed, window: Window) -> Pieces[list[Group]]:
     """Experts who say the same, without the excluded; of teams nobody needs to find that."""
     roster, path_state = feed.roster, feed.path_state
     absent = [place for expert in roster.excluded if (place := roster.place(expert)) is not None]
@@ -78,7 +96,9 @@ def _groups(feed: Feed, window: Window) -> list[Group]:
     repeaters = look_for_repeaters(window, before) if feed.method.finds_repeaters else []
     given = path_state.blocks if path_state.checked <= path_state.held_until else []
     voting = window.without_votes(repeaters)
-    copies = look_for_copies(voting, known["copies"], teams, turn, given, blocks=feed.method.finds_blocks)
+    yield
+    copies = yield from look_for_copies(voting, known["copies"], teams, turn, given, blocks=feed.method.finds_blocks)
+    yield
     return largest([*copies, *look_for_followers(window, before, copies, repeaters)])
 
 

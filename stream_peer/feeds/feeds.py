@@ -24,6 +24,7 @@ from stream_peer.feeds.scored import scored_with_places
 from stream_peer.feeds.store import FeedStore
 from stream_peer.log.stage import Effects, Record
 from stream_peer.numerics.arguments import IndexArray
+from stream_peer.numerics.dependence.in_pieces import Pieces
 from stream_peer.settings.feed.document import FeedSettingsBook
 from stream_peer.settings.feed.model import MEANING, FeedSettings
 
@@ -167,13 +168,13 @@ class Feeds:
             return None
         return feed.take_in(question_id)
 
-    def finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> Reading:
+    def finish(self, feed: Feed, question_id: str, entry: Entry, record: Record) -> Pieces[Reading]:
         """A question of the feed has changed; the reading that follows."""
         if feed.learner_path is not None:
             feed.learner_path.put_in(entry, len(feed.roster))
         entry.touched = record.timestamp
         feed.path_state.ordinals = feed.ledger.ordinals
-        if blocks := check_alarms(feed):
+        if blocks := (yield from check_alarms(feed)):
             self.namings.append(Naming(feed.name, feed.path_state.named_at, feed.as_named(blocks)))
         feed.ledger.keep(question_id, entry)
         self.store.touch(feed.name, question_id)

@@ -61,6 +61,7 @@ from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Blank, Effects, Output, Record, Warned
 from stream_peer.log.transfers import Transfers
 from stream_peer.numerics.arguments import unchecked
+from stream_peer.numerics.dependence.in_pieces import Pieces, done_at_once
 from stream_peer.numerics.outer_layer import safety_net_step
 from stream_peer.questions.control_stage import SETTINGS_KEY
 from stream_peer.settings.feed.document import FeedSettingsBook, load_document
@@ -180,10 +181,12 @@ class FeedFold:
         self.former_imports = Transfers()
         self.hand_overs = HandOvers(partition)
         self.postponed = Postponed()
-        self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {
+        self._finished: dict[type[FeedLogRecord], Callable[..., Pieces[Change | None]]] = {
             Round: self._on_round,
             RoundWithdrawn: self._on_withdrawn,
             OutcomeRevealed: self._on_outcome,
+        }
+        self._handlers: dict[type[FeedLogRecord], Callable[..., Change | None]] = {
             ProvisionalOutcome: self._on_provisional,
             GroupChanged: self._on_group,
             QuestionMoved: self._on_moved,
@@ -206,6 +209,10 @@ class FeedFold:
 
         What cannot be read goes to dead letters and changes nothing.
         """
+        return done_at_once(self.pieces(record, effects))
+
+    def pieces(self, record: Record, effects: Effects) -> Pieces[list[Change]]:
+        """The same in pieces, if it takes long: nothing else may be folded meanwhile."""
         self.pass_time(record)
         if self.postponed.feeds and self.hand_overs.is_overdue(self._now):
             self.postponed.put(record, None)
@@ -228,14 +235,14 @@ class FeedFold:
         if event.feed in self.postponed.feeds:
             self.postponed.put(record, event)
             return changes
-        return changes + self._fold(event, record, effects)
+        return changes + (yield from self._fold(event, record, effects))
 
     def _concerns_many(self, event: FeedLogRecord, record: Record) -> bool:
         """Whether a record may concern more than its feed, or ends it."""
         is_next = self.feeds.deletions.life_of(event, record.timestamp) is Life.NEXT
         return is_next or not isinstance(event, CONCERN_ONE_FEED)
 
-    def _fold(self, event: FeedLogRecord, record: Record, effects: Effects) -> list[Change]:
+    def _fold(self, event: FeedLogRecord, record: Record, effects: Effects) -> Pieces[list[Change]]:
         """What a record changes whose source is new."""
         changes: list[Change] = []
         effects.counts["event", str(event.__struct_config__.tag)] += 1
@@ -245,6 +252,8 @@ class FeedFold:
                 changes.append(deleted)
             if life is Life.FORMER:
                 change = self._of_former_life(event, record, effects)
+            elif finished := self._finished.get(type(event)):
+                change = yield from finished(event, record, effects)
             else:
                 change = self._handlers[type(event)](event, record, effects)
         except RejectedEvent as rejection:
@@ -283,7 +292,7 @@ class FeedFold:
         """Move the clock by a record, and fold nothing of it."""
         self._now = max(self._now, record.timestamp)
 
-    def _on_round(self, event: Round, record: Record, effects: Effects) -> Change | None:
+    def _on_round(self, event: Round, record: Record, effects: Effects) -> Pieces[Change | None]:
         whole = self.parts.add(event)
         if whole is None:
             return None
@@ -297,7 +306,7 @@ class FeedFold:
         if entry is None:
             return None
         if empty:
-            return self._drop(feed, event, entry, record)
+            return (yield from self._drop(feed, event, entry, record))
         feed.take_out(entry)
         facts = self._facts(feed, whole, record, effects)
         entry.weight = event.weight
@@ -309,7 +318,7 @@ class FeedFold:
             now = read(feed)
             seen = now.extent(feed.roster.n_seen(facts.experts, now.sums))
             feed.learner_path.learn(facts, entry, seen, feed.method)
-        reading = self.feeds.finish(feed, event.question_id, entry, record)
+        reading = yield from self.feeds.finish(feed, event.question_id, entry, record)
         counts = facts.votes.counts
         effects.counts["round", "counts" if counts else "low-evidence"] += 1
         effects.of_feeds[feed.name, "scored" if counts else "low-evidence"] += 1
@@ -333,7 +342,7 @@ class FeedFold:
         forecasts = np.array(event.probabilities, dtype=np.float64)
         return score(event.boundary, experts, forecasts, under, feed.method, final=event.final)
 
-    def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> Change | None:
+    def _on_withdrawn(self, event: RoundWithdrawn, record: Record, effects: Effects) -> Pieces[Change | None]:
         feed = self.feeds.by_name.get(event.feed)
         known = feed is not None and event.question_id in feed.ledger
         entry = (
@@ -341,15 +350,15 @@ class FeedFold:
         )
         if feed is None or entry is None:
             return None
-        change = self._drop(feed, event, entry, record)
+        change = yield from self._drop(feed, event, entry, record)
         return self._end_if_left(event.feed, event.question_id, record) or change
 
-    def _drop(self, feed: Feed, event: Round | RoundWithdrawn, entry: Entry, record: Record) -> Change | None:
+    def _drop(self, feed: Feed, event: Round | RoundWithdrawn, entry: Entry, record: Record) -> Pieces[Change | None]:
         """A boundary has no round any more."""
         feed.take_out(entry)
         found = entry.drop(event.boundary)
         feed.put_in(entry)
-        reading = self.feeds.finish(feed, event.question_id, entry, record)
+        reading = yield from self.feeds.finish(feed, event.question_id, entry, record)
         if not found:
             return None
         note_withdrawal(entry, feed.path_state.base + record.offset)
@@ -367,7 +376,7 @@ class FeedFold:
         self.feeds.end(name)
         return FeedDeleted(feed, set(feed.ledger.entries), record.timestamp)
 
-    def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Change | None:
+    def _on_outcome(self, event: OutcomeRevealed, record: Record, effects: Effects) -> Pieces[Change | None]:
         taken_back = event.outcome == "open"
         known = self.feeds.by_name.get(event.feed)
         if taken_back and (known is None or event.question_id not in known.ledger):
@@ -391,7 +400,7 @@ class FeedFold:
         path_state.outcomes += 1
         if feed.method.mixes:
             path_state.net_share = unchecked(safety_net_step)(path_state.net_share, *read(feed).net_sums())
-        reading = self.feeds.finish(feed, event.question_id, entry, record)
+        reading = yield from self.feeds.finish(feed, event.question_id, entry, record)
         return QuestionChanged(feed, reading, event.question_id, entry, entry.latest()) if entry.rounds else None
 
     def _on_provisional(self, event: ProvisionalOutcome, record: Record, _effects: Effects) -> Change | None:

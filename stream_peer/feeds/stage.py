@@ -30,6 +30,7 @@ from stream_peer.log.draws import fingerprint
 from stream_peer.log.owners import QuestionRecords
 from stream_peer.log.sources import DedupWatermarks
 from stream_peer.log.stage import Effects, Output, Record, Snapshot
+from stream_peer.numerics.dependence.in_pieces import Pieces
 from stream_peer.settings.feed.document import FeedSettingsBook
 
 
@@ -47,32 +48,54 @@ class FeedStage(FeedFold):
     ) -> None:
         super().__init__(topic=topic, partition=partition, secret=secret, settings=settings, method_of=method_of)
         self._fingerprint = fingerprint(secret)
+        self._begun: Iterator[None] | None = None
         self._uncounted: list[str] = []
         self._loaded: Iterable[bytes] = ()
 
-    def step(self, record: Record, effects: Effects) -> list[Change]:
+    def pieces(self, record: Record, effects: Effects) -> Pieces[list[Change]]:
         """Fold one record, and publish what it changed of questions."""
-        return self._say(super().step(record, effects), effects)
+        return self._say(super().pieces(record, effects), effects)
 
-    def _say(self, changes: list[Change], effects: Effects) -> list[Change]:
+    def _say(self, pieces: Pieces[list[Change]], effects: Effects) -> Pieces[list[Change]]:
+        changes = yield from pieces
         for change in changes:
             effects.outputs += change.outputs()
         return changes
 
+    def begin(self, record: Record, effects: Effects) -> None:
+        """Fold one record up to the end of its first piece."""
+        self._begin(self.pieces(record, effects))
+
+    def _begin(self, pieces: Iterator[None]) -> None:
+        self._begun = pieces
+        self.go_on()
+
+    def go_on(self) -> bool:
+        """Do one more piece of the record that was begun; False: it is folded."""
+        if self._begun is None:
+            return False
+        try:
+            next(self._begun)
+        except StopIteration:
+            self._begun = None
+        return self._begun is not None
+
     @property
     def may_step(self) -> bool:
         """Whether a record may be stepped; while a feed is rebuilt, until one comes for which all others must wait."""
+        if self._begun is not None:
+            return False
         return self.postponed.may_follow if self.needs_rebuild else not self.postponed
 
     def step_postponed(self, effects: Effects) -> bool:
-        """Fold the first record that waited for the end of a rebuild; False: none waits."""
-        if not self.postponed:
+        """Begin with the first record that waited for the end of a rebuild; False: none waits, or one is begun."""
+        if self._begun is not None or not self.postponed:
             return False
         record, event = self.postponed.waiting.popleft()
         if event is None:
-            self.step(record, effects)
+            self.begin(record, effects)
         else:
-            self._say(self._fold(event, record, effects), effects)
+            self._begin(self._say(self._fold(event, record, effects), effects))
         return True
 
     # --- publishing ---
@@ -109,6 +132,8 @@ class FeedStage(FeedFold):
 
     def question_records(self, feed: str, question_id: str) -> QuestionRecords | None:
         """What can be said of a question; None if no round of it was scored, or it has left the ledger."""
+        while self.go_on():
+            pass  # else it would be said of a feed of which half has changed
         found = self.feeds.by_name.get(feed)
         entry = None if found is None else found.ledger.entries.get(question_id)
         if found is None or entry is None or not entry.rounds:

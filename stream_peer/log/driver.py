@@ -232,7 +232,10 @@ class Driver:
         return self.publishing is None or self.publishing.may_step
 
     def take(self, records: Sequence[Record], effects: Effects, until: float) -> int:
-        """Fold records until a moment, and none after one that calls for a rebuild; return how many."""
+        """Fold records until a moment, and none after one that calls for a rebuild or takes long; return how many.
+
+        The last is folded once `go_on` says so, with the same ``effects``.
+        """
         start = 0
         while start < len(records):
             if self._clock() > until or len(effects.outputs) > _MOST_OUTPUTS:
@@ -247,18 +250,30 @@ class Driver:
         return start
 
     def catch_up(self, effects: Effects, until: float) -> None:
-        """After a rebuild: fold what waited for its end, until a moment. `may_step` says whether that was all."""
+        """After a rebuild: fold what waited for its end, until a moment; as to the last of it, see `go_on`.
+
+        `may_step` says whether that was all.
+        """
         if (stage := self.publishing) is not None and not stage.needs_rebuild:
             while self._clock() <= until and len(effects.outputs) <= _MOST_OUTPUTS and stage.step_postponed(effects):
                 pass
 
+    def go_on(self) -> bool:
+        """Do one more piece of the record that was folded last; False: all of it is done.
+
+        Until then nothing may be published, written or rebuilt: half of its feed has changed.
+        """
+        return self.publishing is not None and self.publishing.go_on()
+
     def _fold(self, records: Sequence[Record], effects: Effects) -> int:
-        stage, publishing = self.stage, self.publishing
         if self._runs is not None:
             return self._runs.steps(records, effects)
         for number, record in enumerate(records, 1):
-            stage.step(record, effects)
-            if publishing is not None and not publishing.may_step:
+            if self.publishing is None:
+                self.stage.step(record, effects)
+                continue
+            self.publishing.begin(record, effects)
+            if not self.publishing.may_step:
                 return number
         return len(records)
 

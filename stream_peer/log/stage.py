@@ -225,8 +225,14 @@ class PublishingStage(Rebuildable[F], Protocol[F]):
         concerns all of them it is false again. After the rebuild it is true once nothing waits.
         """
 
+    def begin(self, record: Record, effects: Effects) -> None:
+        """Fold one record as ``step`` does; if that takes long, a first piece of it: then ``may_step`` is false."""
+
+    def go_on(self) -> bool:
+        """Do one more piece of the record that was begun; False: it is folded. Until then nothing else may be asked."""
+
     def step_postponed(self, effects: Effects) -> bool:
-        """Fold the first record that waited for the end of a rebuild; False: none waits. Not during one."""
+        """Begin with the first record that waited for the end of a rebuild; False: none may be. Not during one."""
 
     def publish(self, effects: Effects, feeds: Iterable[str] | None = None) -> None:
         """Add the newest per-feed outputs of ``feeds`` if worth a message, or of every changed feed (None)."""

@@ -1,7 +1,7 @@
 """Ways to break the mechanism: each is a promise less, switched on while a deployment runs, and must be found."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from unittest import mock
 
@@ -22,7 +22,7 @@ from stream_peer.log import driver
 from stream_peer.log.changelog import ChangelogReader, Writer
 from stream_peer.log.driver import Driver
 from stream_peer.log.sources import DedupWatermarks
-from stream_peer.log.stage import Effects
+from stream_peer.log.stage import Effects, Record
 from tests.simulation.plan import CHANGELOGS
 from tests.simulation.watch import Watch
 from tests.simulation.worker import Consumer, Sender
@@ -31,7 +31,7 @@ _write, _entry_rows, _recovered = StateWriter.write, Writer.entry_rows, Ownershi
 _whole_blank, _whole_write, _requests = FeedFold.blank, Sender._write, Sender._requests
 _right, _answered = Lease.right, Lease.answered
 _checkpoint, _due, _handle = OwnedPartition._checkpoint, Driver.checkpoint_due, OwnedPartition._handle
-_rebuild_begins, _step_postponed = Postponed.begin, FeedStage.step_postponed
+_rebuild_begins, _step_postponed, _take = Postponed.begin, FeedStage.step_postponed, Driver.take
 
 
 def _add_head(self, record):  # type: ignore[no-untyped-def]
@@ -113,6 +113,12 @@ def _published_early(self: Driver, effects: Effects) -> None:
         self.stage.publish(effects, changed)
 
 
+def _published_between_pieces(self: Driver, records: Sequence[Record], effects: Effects, until: float) -> int:
+    done = _take(self, records, effects, until)
+    _published_early(self, effects)
+    return done
+
+
 def _due_when_rebuilt(self: Driver, *, now: bool, rewrite: bool) -> bool:
     return bool(self._is_rebuilt) or _due(self, now=now, rewrite=rewrite)
 
@@ -164,6 +170,7 @@ MUTANTS: Mapping[str, Callable[[], object]] = {
         OwnedPartition, "_checkpoint", _acknowledged_first
     ),
     "feeds are published before their rebuild": lambda: mock.patch.object(Driver, "publish_due", _published_early),
+    "feeds are published in the middle of a look": lambda: mock.patch.object(Driver, "take", _published_between_pieces),
     "a rebuilt state is written where the former one ended": lambda: mock.patch.object(
         Driver, "checkpoint_due", _due_when_rebuilt
     ),
@@ -206,6 +213,7 @@ FOUND_BY = {
     "what comes late to the changelog is not noticed": 0,
     "a rebuild leaves its log out": 1,
     "state is written during a rebuild": 1,
+    "feeds are published in the middle of a look": 0,
     "feeds are published before their rebuild": 3,
     "records of a feed are folded while it is rebuilt": 3,
     "records that waited for a rebuild are dropped": 3,

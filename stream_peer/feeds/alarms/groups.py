@@ -12,7 +12,8 @@ from stream_peer.numerics.arguments import IntArray, unchecked
 from stream_peer.numerics.dependence.blocks import blocks_among
 from stream_peer.numerics.dependence.copies import Copies, copies_among
 from stream_peer.numerics.dependence.followers import find_followers, find_repeaters
-from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON
+from stream_peer.numerics.dependence.in_pieces import Pieces
+from stream_peer.numerics.dependence.suspicion import FEWEST_COMMON, votes_of_each
 
 
 class Group(msgspec.Struct, frozen=True, array_like=True):
@@ -44,16 +45,17 @@ def look_for_copies(
     given: Sequence[Group] = (),
     *,
     blocks: bool,
-) -> list[Group]:
+) -> Pieces[list[Group]]:
     """Groups of experts who agree far more than their error rates allow, see `find_copies` and `find_blocks`.
 
     ``blocks``: whether the latter are looked for, too. ``given``: groups that the log names, which go on in any case.
     """
     before = [group.experts for group in known]
-    found = copies_among(window.votes, before, teams, turn, window.tallies)
+    found = yield from copies_among(window.votes, before, teams, turn, window.tallies)
     if blocks:
         as_given = [Copies(tuple(one.experts), one.agreement, one.expected, one.questions) for one in given]
-        found = _joined([*as_given, *blocks_among(window.votes, before, teams, turn, window.tallies), *found])
+        in_part = yield from blocks_among(window.votes, before, teams, turn, window.tallies)
+        found = _joined([*as_given, *in_part, *found])
         # The pairs within a known group are judged again, a team's as well: when all others have left, a team is left.
         found = [group for group in found if not _is_one_team(group.experts, teams)]
     return [_group(group.experts, "copies", group.agreement, group.expected, group.questions) for group in found]
@@ -89,7 +91,7 @@ def look_for_followers(
     followers = [expert for expert in found.tolist() if expert not in elsewhere]
     if not followers:
         return []
-    voted = np.count_nonzero(window.votes, axis=0)
+    voted = votes_of_each(window.votes)
     agreed = np.add.reduce(window.votes * window.answers, axis=0, dtype=np.float64) / np.maximum(voted, 1)
     usual = np.sort(agreed[voted >= FEWEST_COMMON])
     expected = float(usual[len(usual) // 2]) if len(usual) else 0.0

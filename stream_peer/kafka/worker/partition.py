@@ -336,10 +336,13 @@ class OwnedPartition:
         async with self._context.turn:
             began = self._now()
             finished, count = self._step(effects)
+            goes_on = True
+            while goes_on:
+                goes_on = self._driver.go_on()
+                await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up all else
             self._driver.publish_due(effects)
             if count:
                 self._context.turn.folded_at = self._now()
-            await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up everything else
         self._open.extend(finished)
         self._context.notices.note(effects.warnings)
         self._context.notices.note_refused(effects.counts)

@@ -7,8 +7,7 @@ do not explain what its members have in common.
 """
 
 import math
-from collections.abc import Sequence
-from functools import cached_property
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -26,18 +25,21 @@ from stream_peer.numerics.arguments import (
     checked,
 )
 from stream_peer.numerics.dependence.copies import Copies
+from stream_peer.numerics.dependence.in_pieces import Pieces, done_at_once
 from stream_peer.numerics.dependence.suspicion import (
     LEAST_EFFECT,
     MOST,
     Float32Array,
     Tallies,
     among,
+    bounds_of_parts,
     covariances,
     disagreement,
     independent,
     means,
     shares,
     tallies,
+    votes_of_each,
 )
 
 __all__ = ["find_blocks"]
@@ -78,6 +80,8 @@ _OF_KNOWN = 256
 """Members of known groups that are looked at besides: the tree costs the third power of those looked at."""
 _CANDIDATES = 16
 _SMALLEST = 1e-9
+_CELLS_A_PIECE, _JOINED, _MEMBERS_A_PIECE = 131_072, 16, 8
+"""Of tables for which all is computed; so many times more are looked through to join two experts."""
 
 
 class _Branch(NamedTuple):
@@ -163,7 +167,7 @@ def find_blocks(
     >>> [found.experts for found in find_blocks(np.hstack([experts, clones]).astype(np.int8))]
     [(8, 9, 10, 11)]
     """
-    return blocks_among(votes, known, teams, turn)
+    return done_at_once(blocks_among(votes, known, teams, turn))
 
 
 def blocks_among(
@@ -172,18 +176,24 @@ def blocks_among(
     teams: IntArray | None,
     turn: int,
     counted: Tallies | None = None,
-) -> list[Copies]:
+) -> Pieces[list[Copies]]:
     """`find_blocks`; ``counted``: tallies of all pairs, if they are known."""
     voter, cast = _voters(votes, teams)
-    is_usable = np.count_nonzero(cast, axis=0) >= FEWEST_COMMON
+    is_usable = votes_of_each(cast) >= FEWEST_COMMON
     groups = [dict.fromkeys(voter[list(group)].tolist()) for group in known]
     known = _smallest([[one for one in group if is_usable[one]] for group in groups])
     looked_at = _looked_at(is_usable, known, turn)
     place = {expert: column for column, expert in enumerate(looked_at.tolist())}
     of_pairs = among(counted, looked_at) if counted is not None and cast is votes else None
+    yield
     judge = _Judge(cast[:, looked_at].astype(np.float32), of_pairs)
-    found = [judge.of_known([place[one] for one in group]) for group in known]
-    found += [judge.of_branch(branch) for branch in judge.candidates()]
+    yield
+    yield from judge.join()
+    found = list[Copies | None]()
+    for group in known:
+        found.append((yield from judge.of_known([place[one] for one in group])))
+    for branch in judge.candidates():
+        found.append((yield from judge.of_branch(branch)))
     blocks = list[Copies]()
     for one in sorted(filter(None, found), key=lambda block: -len(block.experts)):
         experts = tuple(looked_at[list(one.experts)].tolist())
@@ -241,28 +251,51 @@ class _Counted(NamedTuple):
     tallies: Tallies
     products: FloatArray
 
+    def parts(self, some: slice) -> "_Counted":
+        """Some of many such tables."""
+        return _Counted(Tallies(*(table[some] for table in self.tallies)), self.products[some])
+
+
+def _some_parts(cells: int) -> Iterator[slice]:
+    """The parts of the questions, so many at a time as are a piece if each has so many cells."""
+    at_once = max(_CELLS_A_PIECE // cells, 1)
+    return (slice(start, min(start + at_once, _N_PARTS)) for start in range(0, _N_PARTS, at_once))
+
 
 def _counted(counted: Tallies) -> _Counted:
     return _Counted(counted, covariances(counted) * counted.common)
 
 
 class _Judge:
-    """Judges blocks of the columns of some votes."""
+    """Judges blocks of the columns of some votes, once it has joined these to a tree."""
 
     def __init__(self, cast: Float32Array, counted: Tallies | None = None) -> None:
         self._cast = cast
         self._all = _counted(tallies(cast, cast) if counted is None else counted)
-        share, by_chance = shares(self._all.tallies)
-        agreement = 1.0 - share / np.maximum(by_chance, _SMALLEST)
-        self._tree = _tree(np.where(self._all.tallies.common >= _WITNESSED, agreement, 0.0))
-        self._agreement = agreement
         self._said = self._all.tallies.common.diagonal()
+        share, by_chance = shares(self._all.tallies)
+        self._agreement = 1.0 - share / np.maximum(by_chance, _SMALLEST)
+        self._tree = list[_Branch]()
+        self._parts: _Counted | None = None
 
-    @cached_property
-    def _without(self) -> _Counted:
+    def join(self) -> Pieces[None]:
+        """Join the tree: nothing may be asked before."""
+        self._tree = yield from _tree(np.where(self._all.tallies.common >= _WITNESSED, self._agreement, 0.0))
+
+    def _without(self) -> Pieces[_Counted]:
         """The same without each part of the questions, one behind the other: of all blocks, since it costs most."""
-        parts = tallies(self._cast, self._cast, _N_PARTS)
-        return _counted(Tallies(*map(np.subtract, self._all.tallies, parts)))
+        if self._parts is None:
+            n, bounds = len(self._said), bounds_of_parts(len(self._cast), _N_PARTS)
+            tables = np.empty((len(Tallies._fields) + 1, _N_PARTS, n, n))
+            for some in _some_parts(n * n):
+                cast = self._cast[bounds[some.start] : bounds[some.stop]]
+                parts = tallies(cast, cast, some.stop - some.start)
+                without, products = _counted(Tallies(*map(np.subtract, self._all.tallies, parts)))
+                for table, of_parts in zip(tables, (*without, products), strict=True):
+                    table[some] = of_parts
+                yield
+            self._parts = _Counted(Tallies(*tables[:-1]), tables[-1])
+        return self._parts
 
     def candidates(self) -> list[_Branch]:
         """Branches that stand apart, those that do most first."""
@@ -275,21 +308,21 @@ class _Judge:
         ]
         return sorted(found, key=lambda branch: branch.next / branch.level)[:_CANDIDATES]
 
-    def of_branch(self, branch: _Branch) -> Copies | None:
+    def of_branch(self, branch: _Branch) -> Pieces[Copies | None]:
         """A branch as a block, if it is one."""
         block, witnesses = np.array(branch.members), self._witnesses(branch.members)
         if len(witnesses) < FEWEST_WITNESSES or _between(self._all, witnesses).mean() < LEAST_OF_WITNESSES:
             return None
         pairs = _pairs(self._all, block, witnesses)
         last = pairs.mean(np.isin(block, branch.parts[0])[:, None] & np.isin(block, branch.parts[1]))
-        whole = pairs.mean()
-        if not last.is_enough(LEAST_EFFECT) or not whole.is_enough(LEAST_EFFECT):
+        of_all = pairs.mean()
+        if not last.is_enough(LEAST_EFFECT) or not of_all.is_enough(LEAST_EFFECT):
             return None
-        if whole.found > AT_MOST * (1.0 - 1.0 / len(block)) * whole.expected:
+        if of_all.found > AT_MOST * (1.0 - 1.0 / len(block)) * of_all.expected:
             return None
-        return self._named(block, witnesses, whole, JOINS + OF_SMALL / len(block))
+        return (yield from self._named(block, witnesses, of_all, JOINS + OF_SMALL / len(block)))
 
-    def of_known(self, group: Sequence[int]) -> Copies | None:
+    def of_known(self, group: Sequence[int]) -> Pieces[Copies | None]:
         """What is left of a block that was found before: without members that do not agree with the others any more."""
         block = np.array(sorted(group), np.int64)
         witnesses = self._witnesses(group) if len(block) >= SMALLEST else []
@@ -297,12 +330,16 @@ class _Judge:
             return None
         pairs, member = _pairs(self._all, block, witnesses), np.eye(len(block), dtype=np.bool_)
         least = 0.5 * LEAST_EFFECT
-        stays = np.array([pairs.mean(own[:, None] & ~own).is_enough(least) for own in member])
+        stays = list[bool]()
+        for own in member:
+            stays.append(pairs.mean(own[:, None] & ~own).is_enough(least))
+            if len(stays) % _MEMBERS_A_PIECE == 0:
+                yield
         block = block[stays]
         if len(block) < SMALLEST:
             return None
-        whole = (pairs if stays.all() else _pairs(self._all, block, witnesses)).mean()
-        return self._named(block, witnesses, whole, STAYS) if whole.is_enough(least) else None
+        of_all = (pairs if all(stays) else _pairs(self._all, block, witnesses)).mean()
+        return (yield from self._named(block, witnesses, of_all, STAYS)) if of_all.is_enough(least) else None
 
     def _witnesses(self, block: Sequence[int]) -> list[list[int]]:
         """Those outside with the most votes; who agree with each other nearly as members do are one witness."""
@@ -317,23 +354,26 @@ class _Judge:
         return [witnesses[number] for number in sorted(by_votes[:MOST])]
 
     def _named(
-        self, block: IntArray, witnesses: Sequence[Sequence[int]], whole: _Finding, least: float
-    ) -> Copies | None:
+        self, block: IntArray, witnesses: Sequence[Sequence[int]], of_all: _Finding, least: float
+    ) -> Pieces[Copies | None]:
         """The block, if it is so many standard deviations from chance."""
         common = _mean_over_pairs(self._all.tallies.common, block)
-        by_chance = max(whole.found * (1.0 - whole.found), 1.0 / max(common, 1.0))
+        by_chance = max(of_all.found * (1.0 - of_all.found), 1.0 / max(common, 1.0))
         variance = by_chance / (max(common, 1.0) * (len(block) - 1))
-        if common < FEWEST_COMMON or whole.excess < least * math.sqrt(variance):
+        if common < FEWEST_COMMON or of_all.excess < least * math.sqrt(variance):
             return None  # what parts of the questions say could only add to the variance
-        excesses = _pairs(self._without, block, witnesses).excesses()
+        without, excesses = (yield from self._without()), np.empty(_N_PARTS)
+        for some in _some_parts(len(block) * max(len(block), MOST)):
+            excesses[some] = _pairs(without.parts(some), block, witnesses).excesses()
+            yield
         spread = excesses - float(np.add.reduce(excesses)) / _N_PARTS
         variance += (_N_PARTS - 1) / _N_PARTS * float(np.add.reduce(spread * spread))
-        if whole.excess < least * math.sqrt(variance):
+        if of_all.excess < least * math.sqrt(variance):
             return None
-        return Copies(tuple(block.tolist()), 1.0 - 2.0 * whole.found, 1.0 - 2.0 * whole.expected, round(common))
+        return Copies(tuple(block.tolist()), 1.0 - 2.0 * of_all.found, 1.0 - 2.0 * of_all.expected, round(common))
 
 
-def _tree(agreement: FloatArray) -> list[_Branch]:
+def _tree(agreement: FloatArray) -> Pieces[list[_Branch]]:
     """Experts joined by the mean agreement of pairs, the highest first, down to where nothing is joined any more."""
     n = len(agreement)
     if n < 2:
@@ -344,7 +384,10 @@ def _tree(agreement: FloatArray) -> list[_Branch]:
     found, above = list[tuple[list[int], list[int], list[int], float]](), list[float]()
     latest = [-1] * n  # the branch that each has come to
     row, other = np.empty((2, n))
-    for _ in range(n - 1):
+    joins_a_piece = max(_CELLS_A_PIECE * _JOINED // (n * n), 1)
+    for number in range(n - 1):
+        if number % joins_a_piece == joins_a_piece - 1:
+            yield
         one, two = divmod(int(table.argmax()), n)
         if two < one:
             one, two = two, one

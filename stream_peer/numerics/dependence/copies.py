@@ -27,6 +27,7 @@ from stream_peer.numerics.arguments import (
     SmallIntArray,
     checked,
 )
+from stream_peer.numerics.dependence.in_pieces import Pieces, done_at_once
 from stream_peer.numerics.dependence.suspicion import (
     FARTHEST,
     FEWEST_COMMON,
@@ -36,7 +37,6 @@ from stream_peer.numerics.dependence.suspicion import (
     PairTallies,
     Suspicion,
     Tallies,
-    among,
     may_be_copies,
     shares,
     suspicion,
@@ -65,6 +65,7 @@ _SURELY = 0.999 / (2.0 * FARTHEST)
 
 _PARTNERS = 3
 _PAIRS_AT_ONCE = 512
+_PAIRS_A_PIECE = 65_536
 _ALL_PAIRS_UP_TO = 6
 
 
@@ -138,7 +139,7 @@ def find_copies(
     >>> [(group.experts, group.agreement) for group in find_copies(votes)]
     [((5, 7), 1.0)]
     """
-    return copies_among(votes, known, teams, turn)
+    return done_at_once(copies_among(votes, known, teams, turn))
 
 
 def copies_among(
@@ -147,20 +148,16 @@ def copies_among(
     teams: IntArray | None,
     turn: int,
     counted: Tallies | None = None,
-) -> list[Copies]:
+) -> Pieces[list[Copies]]:
     """`find_copies`; ``counted``: tallies of all pairs, if they are known."""
-    said = np.count_nonzero(votes, axis=0) if counted is None else counted.common.diagonal()
-    eligible = np.flatnonzero(said >= FEWEST_COMMON)
-    place = {expert: column for column, expert in enumerate(eligible.tolist())}
-    of_pairs = None if counted is None else among(counted, eligible)
-    counts = PairTallies(votes if len(eligible) == votes.shape[1] else votes[:, eligible], known=of_pairs)
-    former = [[place[expert] for expert in group if expert in place] for group in known]
-    label = np.full(len(eligible), -1, np.int64)
+    counts = PairTallies(votes, known=counted)
+    is_eligible = counts.said() >= FEWEST_COMMON
+    former = [[expert for expert in group if is_eligible[expert]] for group in known]
+    label = np.full(votes.shape[1], -1, np.int64)
     for number, group in enumerate(former):
         label[group] = number
-    of_team = None if teams is None else teams[eligible]
-    within = np.array([*_pairs_within(former)], np.int64).reshape(-1, 2)
-    pairs = np.concatenate((_candidates(counts, label, of_team, turn), within))
+    eligible, within = np.flatnonzero(is_eligible), np.array([*_pairs_within(former)], np.int64).reshape(-1, 2)
+    pairs = np.concatenate(((yield from _candidates(counts, eligible, label, teams, turn)), within))
     if not len(pairs):
         return []
     together = (label[pairs[:, 0]] == label[pairs[:, 1]]) & (label[pairs[:, 0]] >= 0)
@@ -169,33 +166,37 @@ def copies_among(
     if not len(likely):  # mostly: then no witness needs to be heard
         return []
     pairs, least, effect = pairs[likely], least[likely], effect[likely]
-    found = suspicion(counts, pairs, witnesses(counts), least)
+    heard = yield from witnesses(counts, eligible)
+    found = yield from suspicion(counts, pairs, heard, least)
     copies = (found.z >= least) & (found.expected - found.disagreement >= effect)
-    if not copies.any():
-        return []
-    return _groups(eligible, pairs, found, copies)
+    groups = _groups(pairs, found, copies) if copies.any() else []
+    yield
+    return groups
 
 
-def _candidates(counted: PairTallies, label: IntArray, teams: IntArray | None, turn: int) -> IntArray:
+def _candidates(
+    counted: PairTallies, eligible: IntArray, label: IntArray, teams: IntArray | None, turn: int
+) -> Pieces[IntArray]:
     """Pairs that could be copies, of the chunks whose turn it is."""
-    n_experts = counted.cast.shape[1]
-    size = min(max(CHUNK, -(-n_experts // _CHUNKS)), _LARGEST_CHUNK)
-    chunks = range(0, n_experts, size)
-    both = list(combinations_with_replacement(chunks, 2))
+    size = min(max(CHUNK, -(-len(eligible) // _CHUNKS)), _LARGEST_CHUNK)
+    both = list(combinations_with_replacement(range(0, len(eligible), size), 2))
     if not both:
         return np.zeros((0, 2), np.int64)
-    first, second = both[turn % len(both)]
-    rows, columns = slice(first, min(first + size, n_experts)), slice(second, min(second + size, n_experts))
-    least = counted.least_shares(rows, columns)
-    n_pairs = _EXACT_FIRST
+    rows, columns = (eligible[first : first + size] for first in both[turn % len(both)])
+    least = yield from counted.least_shares(rows, columns)
+    n_pairs, n_rows = _EXACT_FIRST, max(_PAIRS_A_PIECE // len(columns), 1)
     while True:  # of pairs further apart than the limit none is likelier than those that are surely the likeliest
         limit = _limit(least, n_pairs)
-        one, two = np.divmod(np.flatnonzero(least <= limit), least.shape[1])  # np.nonzero takes three times as long
-        pairs = np.stack((one + rows.start, two + columns.start), axis=1)
-        pairs = pairs[_apart(pairs, label, teams)]
-        found, relative = _likeliest(pairs, counted.of_pairs(pairs))
-        if limit == FARTHEST or np.count_nonzero(relative <= _SURELY * limit) >= _PAIRS_AT_ONCE:
-            return found[:_PAIRS_AT_ONCE]
+        surely, found = np.inf if limit == FARTHEST else _SURELY * limit, list[_Likely]()
+        for start in range(0, len(rows), n_rows):
+            one, two = np.divmod(np.flatnonzero(least[start : start + n_rows] <= limit), len(columns))
+            pairs = np.stack((rows[start + one], columns[two]), axis=1)
+            pairs = pairs[_apart(pairs, label, teams)]
+            found.append(_likeliest(pairs, counted.of_pairs(pairs), surely))
+            yield
+        pairs, relative = map(np.concatenate, zip(*found, strict=True))
+        if limit == FARTHEST or len(pairs) >= _PAIRS_AT_ONCE:
+            return pairs[np.argsort(relative, kind="stable")[:_PAIRS_AT_ONCE]]
         n_pairs *= _MORE
 
 
@@ -216,21 +217,28 @@ def _apart(pairs: IntArray, label: IntArray, teams: IntArray | None) -> BoolArra
     return apart
 
 
-def _likeliest(pairs: IntArray, counted: Tallies) -> tuple[IntArray, FloatArray]:
-    """The pairs that disagree on least, of each first expert three at most; and on how much, in units of chance.
+class _Likely(NamedTuple):
+    """Pairs that could be copies, and on how much they disagree, in units of chance."""
 
-    ``pairs`` are in their order, as are those of the result that are equally likely.
+    pairs: IntArray
+    relative: FloatArray
+
+
+def _likeliest(pairs: IntArray, counted: Tallies, most: float) -> _Likely:
+    """Of each first expert the three pairs at most that disagree on least, and on so much at most.
+
+    ``pairs`` are in their order, in which it takes those that are equally likely.
     """
     share, by_chance = shares(counted)
     is_likely = (counted.common >= FEWEST_COMMON) & (by_chance - share >= LEAST_EFFECT)
     likely = np.flatnonzero(is_likely & (share < TIMES_LESS * by_chance))
-    relative, pairs = share[likely] / by_chance[likely], pairs[likely]
+    relative = share[likely] / by_chance[likely]
+    likely, relative = likely[relative <= most], relative[relative <= most]
     nearest = np.argsort(relative, kind="stable")
-    by_first = nearest[np.argsort(pairs[nearest, 0], kind="stable")]
-    first = pairs[by_first, 0]
+    by_first = nearest[np.argsort(pairs[likely[nearest], 0], kind="stable")]
+    first = pairs[likely[by_first], 0]
     kept = by_first[np.arange(len(first)) - np.searchsorted(first, first) < _PARTNERS]
-    order = kept[np.argsort(relative[kept], kind="stable")]
-    return pairs[order], relative[order]
+    return _Likely(pairs[likely[kept]], relative[kept])
 
 
 def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
@@ -246,9 +254,9 @@ def _pairs_within(groups: Sequence[Sequence[int]]) -> Iterator[tuple[int, int]]:
                     yield min(one, two), max(one, two)
 
 
-def _groups(eligible: IntArray, pairs: IntArray, found: Suspicion, copies: BoolArray) -> list[Copies]:
+def _groups(pairs: IntArray, found: Suspicion, copies: BoolArray) -> list[Copies]:
     """Experts joined by pairs of copies."""
-    leader = list(range(len(eligible)))
+    leader = {expert: expert for expert in pairs.ravel().tolist()}
 
     def lead(expert: int) -> int:
         while leader[expert] != expert:
@@ -268,8 +276,7 @@ def _groups(eligible: IntArray, pairs: IntArray, found: Suspicion, copies: BoolA
         own = copies & (of_pair == first)
         shares = _mean(found.disagreement[own]), _mean(found.expected[own])
         agreement, expected = (1.0 - 2.0 * share for share in shares)
-        experts = tuple(eligible[members].tolist())
-        groups.append(Copies(experts, agreement, expected, round(_mean(found.common[own]))))
+        groups.append(Copies(tuple(members), agreement, expected, round(_mean(found.common[own]))))
     return groups
 
 

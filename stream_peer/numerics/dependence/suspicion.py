@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.numerics.arguments import BoolArray, FloatArray, IntArray, SmallIntArray
+from stream_peer.numerics.dependence.in_pieces import Pieces
 from stream_peer.numerics.dependence.vote_bits import VoteBits
 
 Float32Array: TypeAlias = npt.NDArray[np.float32]
@@ -88,7 +89,7 @@ def stacked_tallies(table: Float32Array) -> Tallies:
 def _stacked(votes: SmallIntArray | Float32Array, parts: int | None = None) -> Float32Array:
     """Votes, and behind them who voted: one product then gives all four tables. Zeros fill the last piece."""
     n_questions, n = votes.shape
-    bounds = _bounds(n_questions, parts or 1)
+    bounds = bounds_of_parts(n_questions, parts or 1)
     both = np.zeros((len(bounds) - 1, -(-bounds[1] // _PIECE) * _PIECE, 2 * n), np.float32)
     for part, (start, end) in zip(both, pairwise(bounds), strict=True):
         part[: end - start, :n] = votes[start:end]
@@ -96,7 +97,7 @@ def _stacked(votes: SmallIntArray | Float32Array, parts: int | None = None) -> F
     return both[0] if parts is None else both
 
 
-def _bounds(n_questions: int, parts: int) -> list[int]:
+def bounds_of_parts(n_questions: int, parts: int) -> list[int]:
     """Where parts of the questions begin and the last one ends; the first ones have one more."""
     size, more = divmod(n_questions, parts)
     return [size * part + min(part, more) for part in range(parts + 1)]
@@ -119,6 +120,12 @@ COUNTED_ONCE = 256
 """Of at most so many experts all pairs are counted: what is asked of them would count most of them again and again."""
 
 
+def votes_of_each(votes: SmallIntArray | Float32Array) -> IntArray:
+    """How often each expert voted: `numpy.count_nonzero` takes several times as long."""
+    found: IntArray = np.add.reduce(votes != 0, axis=0, dtype=np.int32).astype(np.int64)
+    return found
+
+
 class PairTallies:
     """Tallies of pairs of columns of votes; of few experts those of all pairs are counted once, and looked up.
 
@@ -139,12 +146,14 @@ class PairTallies:
     def _bits(self) -> VoteBits:
         return VoteBits(self.cast)
 
-    def least_shares(self, rows: slice, columns: slice) -> Float32Array:
+    def least_shares(self, rows: IntArray, columns: IntArray) -> Pieces[Float32Array]:
         """On which share of common questions each of some experts and each of others disagree at least, (m, n)."""
-        if self._all is not None:
-            product, common = self._all.product[rows, columns], self._all.common[rows, columns]
-            return (0.5 * (common - product) / np.maximum(common, 1.0)).astype(np.float32)
-        return self._bits.least_shares(rows, columns)
+        if self._all is None:
+            bits = self._bits
+            yield
+            return (yield from bits.least_shares(rows, columns))
+        product, common = (table[rows[:, None], columns] for table in (self._all.product, self._all.common))
+        return (0.5 * (common - product) / np.maximum(common, 1.0)).astype(np.float32)
 
     def between(self, one: IntArray, two: IntArray) -> Tallies:
         """Of some experts with others, (m, n). The same others are mostly asked for again, with some more."""
@@ -156,8 +165,7 @@ class PairTallies:
 
     def said(self) -> IntArray:
         """How often each voted."""
-        counts = np.count_nonzero(self.cast, axis=0) if self._all is None else self._all.common.diagonal()
-        return counts.astype(np.int64)
+        return votes_of_each(self.cast) if self._all is None else self._all.common.diagonal().astype(np.int64)
 
     def of_pairs(self, pairs: IntArray) -> Tallies:
         """Of the two experts of each pair, (n_pairs,)."""
@@ -177,7 +185,7 @@ def _of_pairs(cast: SmallIntArray | Float32Array, pairs: IntArray, parts: int) -
     one, two = cast[:, pairs[:, 0]], cast[:, pairs[:, 1]]
     there, others = np.abs(one), np.abs(two)
     factors = (one, two), (there, others), (one, others), (there, two)
-    starts = _bounds(len(cast), parts)[:-1]
+    starts = bounds_of_parts(len(cast), parts)[:-1]
     return Tallies(*[np.add.reduceat(a * b, starts, axis=0, dtype=np.float64) for a, b in factors])
 
 
@@ -236,7 +244,7 @@ _ALIKE = 0.1
 _AT_ONCE = 128
 
 
-def witnesses(counted: PairTallies) -> IntArray:
+def witnesses(counted: PairTallies, experts: IntArray | None = None) -> Pieces[IntArray]:
     """Columns of the experts with the most votes, of those that are nearly identical only one, 48 at most.
 
     Two are nearly identical if they disagree on at most a tenth of what chance allows: else six copies among four
@@ -246,6 +254,8 @@ def witnesses(counted: PairTallies) -> IntArray:
     ----------
     counted : PairTallies
         Of the votes.
+    experts : (n,) int64, optional
+        Columns among which to choose, ascending; all if left out.
 
     Returns
     -------
@@ -254,12 +264,14 @@ def witnesses(counted: PairTallies) -> IntArray:
 
     Examples
     --------
+    >>> from stream_peer.numerics.dependence.in_pieces import done_at_once
     >>> votes = np.array([[1, 1, -1], [-1, -1, -1]] * 20, np.float32)
-    >>> witnesses(PairTallies(votes)).tolist()
+    >>> done_at_once(witnesses(PairTallies(votes))).tolist()
     [0, 2]
     """
     said = counted.said()
-    order = np.argsort(-said, kind="stable")[: np.count_nonzero(said)]
+    able = np.flatnonzero(said) if experts is None else experts
+    order = able[np.argsort(-said[able], kind="stable")]
     chosen: list[int] = []
     for start in range(0, len(order), _AT_ONCE):
         some = order[start : start + _AT_ONCE]
@@ -274,6 +286,7 @@ def witnesses(counted: PairTallies) -> IntArray:
             if not taken >> place & 1:
                 chosen.append(expert)
                 taken |= row
+        yield
     return np.array(chosen, np.int64)
 
 
@@ -295,6 +308,8 @@ _NEARER = 1.5
 _NEAR = 0.05
 _NEARLY = 0.999
 """Of what is to be reached: rounding must not exclude a pair that reaches it."""
+
+_PAIRS_A_PIECE = 128
 
 
 class Suspicion(NamedTuple):
@@ -345,7 +360,9 @@ def may_be_copies(counted: Tallies, least: FloatArray, effect: FloatArray) -> Bo
     return may_be
 
 
-def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least: FloatArray | float = 0.0) -> Suspicion:
+def suspicion(
+    counted: PairTallies, pairs: IntArray, witnesses: IntArray, least: FloatArray | float = 0.0
+) -> Pieces[Suspicion]:
     """What speaks against pairs of experts.
 
     Given the outcome independent votes have ``cov(v_i, v_j) = d_i·d_j``, so with witnesses k ≠ l
@@ -377,6 +394,15 @@ def suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least:
     If experts share more than the outcome with everybody, such as what makes a question difficult, this is part of
     what witnesses say, and is no suspicion.
     """
+    limits, n_pieces = np.broadcast_to(least, len(pairs)), max(-(-len(pairs) // _PAIRS_A_PIECE), 1)
+    found = list[Suspicion]()
+    for some in np.array_split(np.arange(len(pairs)), n_pieces):
+        found.append(_suspicion(counted, pairs[some], witnesses, limits[some]))
+        yield
+    return Suspicion(*map(np.concatenate, zip(*found, strict=True)))
+
+
+def _suspicion(counted: PairTallies, pairs: IntArray, witnesses: IntArray, least: FloatArray) -> Suspicion:
     total = _count(counted, pairs, witnesses)
     heard = _heard(total, pairs, witnesses)
     expected, found = _expected(total, heard), disagreement(total.pairs)

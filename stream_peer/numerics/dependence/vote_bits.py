@@ -4,6 +4,7 @@ import numpy as np
 import numpy.typing as npt
 
 from stream_peer.numerics.arguments import FloatArray, IntArray
+from stream_peer.numerics.dependence.in_pieces import Pieces
 
 _WORD = 64
 _ROWS_AT_ONCE, _PAIRS_AT_ONCE = 64, 32_768
@@ -26,7 +27,7 @@ class VoteBits:
     Examples
     --------
     >>> bits = VoteBits(np.array([[1, 1], [-1, 1], [1, 0]], np.int8))
-    >>> bits.disagreements(slice(0, 1), slice(0, 2)).tolist()
+    >>> bits.disagreements(np.array([0]), np.array([0, 1])).tolist()
     [[0, 1]]
     >>> bits.of_pairs(np.array([[0, 1]])).ravel().tolist()
     [1.0, 0.0, 0.0, 1.0]
@@ -37,31 +38,33 @@ class VoteBits:
         self._count = np.min_scalar_type(len(votes))
         self.said = np.add.reduce(np.bitwise_count(self._yes | self._no), axis=0, dtype=np.int64)
 
-    def disagreements(self, rows: slice, columns: slice) -> npt.NDArray[np.unsignedinteger]:
+    def disagreements(self, some: IntArray, others: IntArray) -> npt.NDArray[np.unsignedinteger]:
         """On how many questions each of some experts and each of others do not agree, (m, n)."""
-        found = np.zeros((len(self._yes[0, rows]), len(self._yes[0, columns])), self._count)
+        found = np.zeros((len(some), len(others)), self._count)
         apart, other = np.empty((2, *found.shape), np.uint64)
         count = np.empty(found.shape, np.uint8)
         for yes, no in zip(self._yes, self._no, strict=True):
-            np.bitwise_and(yes[rows, None], no[columns], out=apart)
-            np.bitwise_and(no[rows, None], yes[columns], out=other)
+            apart[...], other[...] = yes[some, None], no[some, None]  # one number with a row takes numpy twice as long
+            np.bitwise_and(apart, no[others], out=apart)
+            np.bitwise_and(other, yes[others], out=other)
             np.bitwise_or(apart, other, out=apart)
             found += np.bitwise_count(apart, out=count)
         return found
 
-    def least_shares(self, rows: slice, columns: slice) -> npt.NDArray[np.float32]:
+    def least_shares(self, rows: IntArray, columns: IntArray) -> Pieces[npt.NDArray[np.float32]]:
         """On which share of common questions two disagree at least: as if these were all of the one with fewer.
 
-        Each pair once: of some rows at a time, whatever stands before the first of them is infinite.
+        Each pair once: if rows and columns are the same, of some at a time whatever stands before the first of them is
+        infinite.
         """
-        said = np.maximum(self.said, 1).astype(np.float32)
-        found = np.full((len(said[rows]), len(said[columns])), np.inf, np.float32)
-        for start in range(0, len(found), _ROWS_AT_ONCE):
-            some = slice(rows.start + start, min(rows.start + start + _ROWS_AT_ONCE, rows.stop))
-            others = slice(max(some.start, columns.start), columns.stop)
+        said, is_same = np.maximum(self.said, 1).astype(np.float32), np.array_equal(rows, columns)
+        found = np.full((len(rows), len(columns)), np.inf, np.float32)
+        for start in range(0, len(rows), _ROWS_AT_ONCE):
+            some, others = rows[start : start + _ROWS_AT_ONCE], columns[start if is_same else 0 :]
             fewer = np.minimum(said[some, None], said[others])
-            of_some = found[start : start + len(fewer), others.start - columns.start :]
+            of_some = found[start : start + len(some), len(columns) - len(others) :]
             np.divide(self.disagreements(some, others), fewer, out=of_some)
+            yield
         return found
 
     def of_pairs(self, pairs: IntArray) -> FloatArray:

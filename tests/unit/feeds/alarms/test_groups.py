@@ -17,6 +17,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.vote_units import Groups, united, united_numbers
 from stream_peer.log.stage import Effects
 from stream_peer.numerics.dependence.blocks import find_blocks
+from stream_peer.numerics.dependence.in_pieces import done_at_once
 from tests.feed_histories import (
     Changelog,
     carry_out_rebuilds,
@@ -370,7 +371,7 @@ def test_a_known_group_too_large_for_the_test_of_blocks_is_kept_by_that_of_pairs
     window = Recent().read(308)._replace(votes=votes, tallies=None)
     assert 8 not in {expert for block in find_blocks(votes, [herd.experts], turn=1) for expert in block.experts}
 
-    found = look_for_copies(window, [herd], None, 1, blocks=True)
+    found = done_at_once(look_for_copies(window, [herd], None, 1, blocks=True))
 
     assert [group.experts for group in found] == [herd.experts]
 
@@ -383,8 +384,8 @@ def test_a_group_that_all_but_a_team_have_left_is_none() -> None:
     window, named = Recent().read(9)._replace(votes=votes, tallies=None), Group([0, 1, 2], "copies", 0.8, 0.1, 32)
     teams = np.array([0, 0, *[-1] * 7])
 
-    without_teams = look_for_copies(window, [named], None, 1, blocks=True)
-    found = look_for_copies(window, [named], teams, 1, blocks=True)
+    without_teams = done_at_once(look_for_copies(window, [named], None, 1, blocks=True))
+    found = done_at_once(look_for_copies(window, [named], teams, 1, blocks=True))
 
     assert [group.experts for group in without_teams] == [[0, 1]]
     assert found == []

@@ -261,6 +261,12 @@ class RebuildingStage(SumStage):
     def may_step(self) -> bool:
         return not self.needs_rebuild
 
+    def begin(self, record: Record, effects: Effects) -> None:
+        self.step(record, effects)
+
+    def go_on(self) -> bool:
+        return False
+
     def step_postponed(self, effects: Effects) -> bool:
         return False
 

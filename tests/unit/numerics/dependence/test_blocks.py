@@ -202,7 +202,7 @@ def test_two_thousand_known_members_are_looked_at_only_as_far_as_they_fit(
     known = [range(start, start + size) for start in range(2560, 4560, size)]
     columns, tree = list[int](), module._tree
 
-    def counted(agreement: FloatArray) -> list[Any]:
+    def counted(agreement: FloatArray) -> Any:
         columns.append(len(agreement))
         return tree(agreement)
 

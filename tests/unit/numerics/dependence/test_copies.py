@@ -7,6 +7,7 @@ from stream_peer.numerics.arguments import FloatArray, IntArray, SmallIntArray
 from stream_peer.numerics.dependence import copies
 from stream_peer.numerics.dependence import copies as module
 from stream_peer.numerics.dependence.copies import Copies, copies_among, find_copies
+from stream_peer.numerics.dependence.in_pieces import done_at_once
 from stream_peer.numerics.dependence.suspicion import PairTallies, covariances, suspicion, tallies, witnesses
 from stream_peer.numerics.dependence.vote_bits import VoteBits
 
@@ -128,7 +129,7 @@ def test_another_cluster_counts_as_one_witness() -> None:
         (votes[:, :3], np.repeat(votes[:, 3:4], 9, axis=1), np.repeat(votes[:, 4:], 5, axis=1)), axis=1
     )
 
-    assert sorted(witnesses(PairTallies(crowd.astype(np.float32))).tolist()) == [0, 1, 2, 3, 12]
+    assert sorted(done_at_once(witnesses(PairTallies(crowd.astype(np.float32)))).tolist()) == [0, 1, 2, 3, 12]
     assert [group.experts for group in find_copies(crowd)] == [tuple(range(3, 12)), tuple(range(12, 17))]
 
 
@@ -170,7 +171,7 @@ def test_suspicion_agrees_with_a_slow_twin() -> None:
     shared = above / sum(cov[k, m] for k, m in pairs_of_witnesses)
     means = votes.mean(axis=0)
 
-    found = suspicion(PairTallies(votes.astype(np.float32)), np.array([[4, 5]]), np.array(heard))
+    found = done_at_once(suspicion(PairTallies(votes.astype(np.float32)), np.array([[4, 5]]), np.array(heard)))
 
     assert found.expected[0] == pytest.approx(0.5 * (1.0 - means[4] * means[5] - shared), abs=1e-12)
     assert found.disagreement[0] == pytest.approx(float((votes[:, 4] != votes[:, 5]).mean()), abs=1e-12)
@@ -180,19 +181,19 @@ def test_pairs_that_chance_alone_explains_are_not_judged_by_parts_of_the_questio
     votes = PairTallies(clone_attack(7, 300, 2, 0.9).astype(np.float32))
     pair, heard = np.array([[4, 5]]), np.array([0, 1, 2, 3])
 
-    (z,) = suspicion(votes, pair, heard).z
+    (z,) = done_at_once(suspicion(votes, pair, heard)).z
 
-    assert suspicion(votes, pair, heard, least=z).z == [z]
-    assert suspicion(votes, pair, heard, least=10 * z).z == [-np.inf]
+    assert done_at_once(suspicion(votes, pair, heard, least=z)).z == [z]
+    assert done_at_once(suspicion(votes, pair, heard, least=10 * z)).z == [-np.inf]
 
 
 @pytest.mark.parametrize("questions", [10, 103, 700])
 def test_tallies_of_parts_add_up_to_those_of_all_questions(questions: int) -> None:
     votes = np.random.default_rng(questions).integers(-1, 2, (questions, 70)).astype(np.float32)
 
-    for whole, of_parts in zip(tallies(votes, votes[:, :9]), tallies(votes, votes[:, :9], 10), strict=True):
+    for of_all, of_parts in zip(tallies(votes, votes[:, :9]), tallies(votes, votes[:, :9], 10), strict=True):
         assert of_parts.shape == (10, 70, 9)
-        assert np.array_equal(of_parts.sum(axis=0), whole)
+        assert np.array_equal(of_parts.sum(axis=0), of_all)
     last = votes[-(questions // 10) :]
     assert np.array_equal(tallies(votes, votes, 10).product[-1], last.T @ last)
 
@@ -209,7 +210,7 @@ def test_bits_tell_of_pairs_what_tallies_do(questions: int) -> None:
     assert np.array_equal(both_yes + yes_no - both_no - no_yes, counted.left[pairs[:, 0], pairs[:, 1]])
     assert np.array_equal(by_bits.said, counted.common.diagonal())
     apart = (counted.common - counted.product) / 2.0
-    assert np.array_equal(by_bits.disagreements(slice(2, 9), slice(0, 30)), apart[2:9])
+    assert np.array_equal(by_bits.disagreements(np.arange(2, 9), np.arange(30)), apart[2:9])
 
 
 @pytest.mark.parametrize("exact_first", [64, 100_000])
@@ -224,7 +225,7 @@ def test_of_very_many_experts_the_same_copies_are_found_though_most_pairs_are_on
     votes = crowd.astype(np.int8)
     votes[:, 250] = votes[:, 17]
     counted = tallies(votes, votes)
-    every_pair = copies_among(votes, (), None, 0, counted)
+    every_pair = done_at_once(copies_among(votes, (), None, 0, counted))
     monkeypatch.setattr(copies, "_EXACT_FIRST", exact_first)
     found = find_copies(votes)
     assert (17, 250) in [group.experts for group in found]
