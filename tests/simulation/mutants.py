@@ -213,7 +213,7 @@ FOUND_BY = {
     "what comes late to the changelog is not noticed": 0,
     "a rebuild leaves its log out": 1,
     "state is written during a rebuild": 1,
-    "feeds are published in the middle of a look": 0,
+    "feeds are published in the middle of a look": 7,
     "feeds are published before their rebuild": 3,
     "records of a feed are folded while it is rebuilt": 3,
     "records that waited for a rebuild are dropped": 3,
