@@ -707,7 +707,7 @@ def advice_on(reason: str, payload: bytes | None) -> str:
 
     Examples
     --------
-    >>> advice_on("unknown-type", b'{"type": "forcast"}')
+    >>> advice_on("unknown-type", b'{"type": "foreccast"}')
     '; did you mean forecast or forecasts? Producers send question, forecast, forecasts, resolution'
     """
     given = _object(payload or b"").get("type") if reason == Reason.UNKNOWN_TYPE else None

@@ -113,7 +113,7 @@ class Owner:
         return left
 
     def run(self) -> None:
-        while self.live() or self.driver.needs_rebuild:
+        while self.live() or self.driver.needs_rebuild or not self.driver.may_step:
             if self.driver.needs_rebuild:
                 self._rebuild()
 

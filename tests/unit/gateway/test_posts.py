@@ -60,9 +60,9 @@ def test_an_event_keeps_its_own_id_and_needs_none(door: Door) -> None:
 
 
 def test_who_misspells_a_type_reads_which_there_are(door: Door) -> None:
-    (result,) = door.read({1: payload(type="forcast")}, "house", None).results
+    (result,) = door.read({1: payload(type="foreccast")}, "house", None).results
 
-    assert str(result.detail).startswith("type: Invalid value 'forcast'")
+    assert str(result.detail).startswith("type: Invalid value 'foreccast'")
     assert "; did you mean forecast or forecasts? Producers send question, forecast, forecasts, " in str(result.detail)
 
 
