@@ -15,7 +15,7 @@ from stream_peer.kafka.worker.lease import NO_TERM, Lease, Right
 from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.ownership import Ownership, RunningApp, StageInput, StagePartitions
-from stream_peer.kafka.worker.port import Appended, LogBounds, LogEnd, TopicPartition, Turn, WorkerContext, Writing
+from stream_peer.kafka.worker.port import Appended, LogBounds, LogEnd, TopicPartition, WorkerContext, Writing
 from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import LogRecord
@@ -490,7 +490,7 @@ class Worker:
             every,
             ended,
             lambda _place: None,
-            Turn(),
+            asyncio.Lock(),
             Logs(broker),
             asyncio.Lock(),
             Notices(self.runtime.now),

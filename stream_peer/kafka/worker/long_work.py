@@ -25,10 +25,8 @@ _AUDIT_SLICE_SECONDS = 0.01
 _GOLDEN_RATIO = 0.6180339887  # its multiples, modulo 1, lie far apart: no two partitions are audited at a time
 
 _REBUILD_SLICE_SECONDS = 0.002  # of folding before everything else goes on: a round waits for some of them at most
-_LONGEST_SLICE_SECONDS = 0.02  # where others took longer than was left to them
-_GIVES_WAY = 2  # times as long as it works, if others are at work: so it takes a third of the time
-_AT_WORK_SECONDS = 0.1  # since others have folded a record
-_BREATH_SECONDS = 0.0005  # the shortest sleep
+_GIVES_WAY = 3  # times as long as it worked, if others are busy: so it takes a quarter of the time at least
+_IDLE_SECONDS = 0.0001  # of a turn of the event loop in which nobody else works
 
 
 class RebuildProgress(NamedTuple):
@@ -61,28 +59,31 @@ async def supply(
         total = max(0, need.up_to + 1 - begin)
         log.info("rebuild_begins", topic=tp.topic, partition=tp.partition, up_to=need.up_to, records=total)
         tell(RebuildProgress(0, total))
-        clock = context.runtime.now
-        may_work, ended = 0.0, clock()
         while records := await reading.batch():
             start = 0
             while start < len(records):
                 async with context.turn:
-                    began = clock()
-                    may_work = min(may_work + (began - ended) / _GIVES_WAY, _LONGEST_SLICE_SECONDS)
-                    start = _fold(work, records, start, began + max(may_work, _REBUILD_SLICE_SECONDS), clock)
-                ended = clock()
+                    began = context.runtime.now()
+                    start = _fold(work, records, start, context.runtime.now)
                 tell(RebuildProgress(records[start - 1].offset + 1 - begin, total))
-                are_at_work = ended - context.turn.folded_at < _AT_WORK_SECONDS
-                may_work = may_work - (ended - began) if are_at_work else 0.0
-                # Asleep, not in turns of the event loop: the threads of the clients, from which others hear what there
-                # is to do, get hold of a busy interpreter by chance only, however short its slices are.
-                rest = _GIVES_WAY * (_REBUILD_SLICE_SECONDS - may_work) if are_at_work else 0.0
-                await asyncio.sleep(max(rest, _BREATH_SECONDS))
+                await _give_way(_GIVES_WAY * (context.runtime.now() - began), context.runtime.now)
         return begin
 
 
-def _fold(work: Work, records: Sequence[Record], start: int, until: float, clock: Callable[[], float]) -> int:
-    """Fold records until a moment, at least one; return the index of the first that was not."""
+async def _give_way(seconds: float, clock: Callable[[], float]) -> None:
+    """Let everything else work until nothing has anything to do, for a bounded time."""
+    now = clock()
+    until, is_idle = now + seconds, False
+    while not is_idle and now <= until:
+        before = now
+        await asyncio.sleep(0)
+        now = clock()
+        is_idle = now - before < _IDLE_SECONDS
+
+
+def _fold(work: Work, records: Sequence[Record], start: int, clock: Callable[[], float]) -> int:
+    """Fold records for a bounded time; return the index of the first that was not."""
+    until = clock() + _REBUILD_SLICE_SECONDS
     for index in range(start, len(records)):
         work.send((records[index],))
         if clock() > until:

@@ -341,8 +341,6 @@ class OwnedPartition:
                 goes_on = self._driver.go_on()
                 await asyncio.sleep(0)  # else many busy partitions would follow each other and hold up all else
             self._driver.publish_due(effects)
-            if count:
-                self._context.turn.folded_at = self._now()
         self._open.extend(finished)
         self._context.notices.note(effects.warnings)
         self._context.notices.note_refused(effects.counts)

@@ -1,7 +1,6 @@
 """The port between the work on partitions and Kafka: what is asked of a broker. ``faust_bridge`` implements it."""
 
 import asyncio
-import math
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence, Set
 from contextlib import AbstractAsyncContextManager
 from typing import NamedTuple, Protocol, Self, TypeVar
@@ -366,12 +365,6 @@ class Runtime(Protocol):
         """Compute something long while the event loop serves others; nothing may change what ``work`` reads."""
 
 
-class Turn(asyncio.Lock):
-    """Held while a partition steps through records. ``folded_at``: when one had folded what it had read last."""
-
-    folded_at = -math.inf
-
-
 class WorkerContext(NamedTuple):
     """What all partitions of a worker share.
 
@@ -384,7 +377,7 @@ class WorkerContext(NamedTuple):
     every: SnapshotEvery
     fail: Callable[[BaseException], None]
     fault: Callable[[str], None]
-    turn: Turn
+    turn: asyncio.Lock
     logs: Logs
     rebuilds: asyncio.Lock
     notices: Noticing

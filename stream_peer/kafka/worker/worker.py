@@ -37,7 +37,7 @@ from stream_peer.kafka.worker.ownership import (
     StageInput,
     StagePartitions,
 )
-from stream_peer.kafka.worker.port import Turn, WorkerContext
+from stream_peer.kafka.worker.port import WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime, Watchdog, leave
 from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
 from stream_peer.log.dead_letters import shown_by
@@ -175,7 +175,7 @@ def _assemble(
         settings.snapshot_every,
         fail,
         fault,
-        turn=Turn(),
+        turn=asyncio.Lock(),
         logs=LogReader(options, settings.broker_patience, check_crcs=settings.broker != "embedded"),
         rebuilds=asyncio.Lock(),
         notices=Notices(runtime.now, shown_by(settings.bootstrap, settings.topic(topics.DEAD_LETTERS))),

@@ -9,7 +9,7 @@ from typing import Any, Self
 from stream_peer.errors import LeaseEndedError
 from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.notices import Notices
-from stream_peer.kafka.worker.port import Appended, LogEnd, TopicPartition, Turn, WorkerContext
+from stream_peer.kafka.worker.port import Appended, LogEnd, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.observer import NullObserver
@@ -98,12 +98,12 @@ class FakeSource:
 class FakeLogs:
     """A log to read from its start, a few records at a time, while the gate is open."""
 
-    def __init__(self, log: Sequence[Record], *, portion: int = 2) -> None:
+    def __init__(self, log: Sequence[Record]) -> None:
         self.log = list(log)
         self.gate = asyncio.Event()
         self.gate.set()
         self.opened = self.closed = 0
-        self._portion = portion
+        self._portion = 2
 
     @contextlib.asynccontextmanager
     async def reading(self, tp: Any, up_to: int | None, first: int = 0) -> AsyncIterator["FakeReading"]:
@@ -374,7 +374,7 @@ def surroundings(
         every,
         errors.append,
         fault,
-        turn=Turn(),
+        turn=asyncio.Lock(),
         logs=logs or FakeLogs([]),
         rebuilds=asyncio.Lock(),
         notices=Notices(SystemRuntime.now),

@@ -1,26 +1,22 @@
 """A partition that folds its log anew: what waits for it, what does not, and what remains if it is cut short."""
 
 import asyncio
-import math
 import threading
 from collections.abc import AsyncIterator, Callable, Iterator
-from random import Random
 from typing import Any
 
 import pytest
 
 from stream_peer.feeds.stage import FeedStage
-from stream_peer.kafka.worker.long_work import RebuildProgress, Work, supply
+from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.kafka.worker.state_writer import StateWriter
 from stream_peer.log.changelog import ChangelogReader, Writer, token_row
-from stream_peer.log.driver import NeedsLog
 from stream_peer.log.stage import Blank, LogRecord, Output, Snapshot
 from stream_peer.settings.process import SnapshotEvery
 from tests.feed_histories import log_of, round_of, settings
-from tests.simulation.loop import SimulatedLoop
 from tests.unit.kafka.worker.fakes import (
     MEANING,
     FakeEvent,
@@ -44,13 +40,6 @@ def change(offset: int) -> LogRecord:
 
 def log_with_change(at: int, length: int) -> list[LogRecord]:
     return [change(offset) if offset == at else records(offset, offset)[0] for offset in range(length)]
-
-
-class Simulated(SystemRuntime):
-    """Time that goes on when a test says so."""
-
-    def __init__(self, loop: SimulatedLoop) -> None:
-        self.now = loop.time
 
 
 class Bench:
@@ -354,8 +343,7 @@ async def test_work_on_it_moves_the_marker_that_the_watchdog_looks_at(bench: Cal
 async def test_everybody_else_gets_a_turn_between_two_slices(
     bench: Callable[..., Bench], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for constant in ("_REBUILD_SLICE_SECONDS", "_LONGEST_SLICE_SECONDS"):
-        monkeypatch.setattr(f"stream_peer.kafka.worker.long_work.{constant}", 0.0)
+    monkeypatch.setattr("stream_peer.kafka.worker.long_work._REBUILD_SLICE_SECONDS", 0.0)
     here = bench()
     turns = 0
 
@@ -366,39 +354,6 @@ async def test_everybody_else_gets_a_turn_between_two_slices(
 
     assert here.observer.rebuilds == [(done, 5) for done in range(6)]
     assert turns >= 5
-
-
-@pytest.mark.parametrize(
-    ("at_work", "held", "seconds"), [(-math.inf, 0.0, 0.35), (math.inf, 0.0, 0.9), (math.inf, 0.015, 0.9)]
-)
-def test_it_takes_a_third_of_the_time_while_others_are_at_work_and_nearly_all_of_it_otherwise(
-    at_work: float, held: float, seconds: float
-) -> None:
-    loop = SimulatedLoop(Random(0))  # type: ignore[abstract]  # it needs but a part of a loop
-    around, _ = surroundings(FakeProducer(), logs=FakeLogs(records(0, 299), portion=150))
-    around.turn.folded_at = at_work
-    around = around._replace(runtime=Simulated(loop))
-
-    def work() -> Work:
-        while (yield NeedsLog(299)):
-            loop.now += 0.001
-
-    async def hold_up() -> None:
-        while held:
-            async with around.turn:
-                await asyncio.sleep(held)
-            await asyncio.sleep(0)
-
-    folds = work()
-    need = next(folds)
-    assert isinstance(need, NeedsLog)
-    loop.create_task(hold_up())
-    moments: list[float] = []
-    rebuild = loop.create_task(supply(folds, need, HERE, around, lambda _: moments.append(loop.now)))
-    loop.run(rebuild.done, 10.0)
-
-    assert rebuild.result() == 0
-    assert moments[-1] == pytest.approx(seconds, rel=0.1)
 
 
 async def test_records_lost_by_retention_are_told_to_the_stage() -> None:
