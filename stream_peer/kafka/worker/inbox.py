@@ -150,6 +150,7 @@ class Inbox:
 
     async def put(self, delivery: Delivery) -> None:
         """Check the order of a batch and gather it; wait while there is no room, but not for what takes long."""
+        await self._wait_for_room()  # a rebuild that has ended since let the batch before it go on without
         records = None if self._must_pass() else self._in_order(delivery)
         if records is None:
             self._source.forget(delivery)
@@ -159,6 +160,9 @@ class Inbox:
         self._portions.append(PendingBatch(delivery, records))
         self._size += len(records)
         self.filled.set()
+        await self._wait_for_room()
+
+    async def _wait_for_room(self) -> None:
         while self._size > ROOM and not (self.lengthy or self._stopped):
             self._room.clear()
             await self._room.wait()

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from stream_peer.feeds.stage import FeedStage
+from stream_peer.kafka.worker.inbox import Inbox
 from stream_peer.kafka.worker.long_work import RebuildProgress
 from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
@@ -246,6 +247,22 @@ async def test_who_waits_for_room_when_a_rebuild_begins_waits_no_longer(
     await asyncio.wait_for(here.put(0, 8), 5)
 
     assert here.stage.offsets == [0, 1, 2, 3, 4]
+
+
+async def test_behind_a_batch_that_waits_no_longer_the_next_one_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("stream_peer.kafka.worker.inbox.ROOM", 1)
+    inbox = Inbox(HERE, 0, FakeSource(), lambda _: None)
+    with inbox.paused():
+        await inbox.put(FakeEvent(records(0, 2), []))
+
+    behind = asyncio.ensure_future(inbox.put(FakeEvent(records(3, 3), [])))
+    await asyncio.sleep(0)
+    wanted = inbox.want
+    inbox.take()
+    inbox.folded(3)
+    await behind
+
+    assert (wanted, inbox.want) == (3, 4)
 
 
 async def test_told_to_stop_it_gives_up_at_once_and_nothing_of_it_is_stored(bench: Callable[..., Bench]) -> None:
