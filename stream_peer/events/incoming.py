@@ -402,7 +402,7 @@ Event = (
     | SignaturesFromHere
 )
 _PRODUCERS_SEND = tuple(str(kind.__struct_config__.tag) for kind in (Question, Forecast, Forecasts, Resolution))
-_SHOWN = 100  # characters that names are looked for by
+_SHOWN = 100  # characters of a misspelt type for which a near name is looked for
 AnyEvent = Event | GroupForecast | GroupResolution
 """What ``decode`` gives: events of groups have the types of others, and other fields."""
 

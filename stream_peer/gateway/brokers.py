@@ -38,11 +38,14 @@ class Sending:
         self._end = asyncio.get_running_loop().create_future()
 
     def begin(self) -> None:
-        """A part is sent, which will be settled."""
+        """Count a part that is sent; `settle` is called once for it."""
         self._left += 1
 
     def settle(self, fault: StreamPeerError | None) -> None:
-        """Every in-sync replica has a part, or never will; or the post has no more parts."""
+        """Count a part as done: every in-sync replica has it, or ``fault`` says why not.
+
+        It is called once for the post itself, too, when that has no more parts.
+        """
         self._fault = self._fault or fault
         self._left -= 1
         if not self._left:
