@@ -9,7 +9,7 @@ import sys
 import traceback
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import NamedTuple
+from typing import NamedTuple, TextIO
 
 import click
 
@@ -120,23 +120,33 @@ def main(arguments: Sequence[str] | None = None) -> None:
     ):  # in a container: the kernel keeps from process 1 every signal that it has no handler for
         signal.signal(signal.SIGTERM, _end)
     try:
-        code = cli.main(args=arguments, prog_name="stream-peer", standalone_mode=False)
+        code = _call(arguments)
     except click.ClickException as error:
-        error.show()
         code = _USAGE
-    except click.exceptions.Exit as error:
-        code = error.exit_code
+        with suppress(OSError):
+            error.show()
     except (click.Abort, KeyboardInterrupt):
         code = _INTERRUPTED
     except BrokenPipeError:  # the reader of our output (head, less) has seen enough
-        _say_no_more()
         code = 0
     except StreamPeerError as error:
         _say(error_text(error))
         code = error.exit_code
     except Exception as error:  # noqa: BLE001 - the last line of defence: no traceback at a user
         code = _last_word(error)
-    sys.exit(code if isinstance(code, int) else 0)
+    for stream in (sys.stdout, sys.stderr):
+        _let_go(stream)
+    sys.exit(code)
+
+
+def _call(arguments: Sequence[str] | None) -> int:
+    """Run the command line, and see that its output is written; return the exit code."""
+    try:
+        code = cli.main(args=arguments, prog_name="stream-peer", standalone_mode=False)
+    except click.exceptions.Exit as error:
+        code = error.exit_code
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
 
 
 def error_text(error: StreamPeerError) -> str:
@@ -153,9 +163,13 @@ def _end(number: int, _frame: object) -> None:
     os._exit(128 + number)
 
 
-def _say_no_more() -> None:
-    """Let what is still buffered for stdout go nowhere, so that the end of the process does not fail of it."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _let_go(stream: TextIO) -> None:
+    """Let what cannot be written go nowhere: Python would write it once more at its end, and fail with code 120."""
+    try:
+        stream.flush()
+    except OSError:
+        with suppress(OSError):  # a test's stream has no descriptor
+            os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
 
 
 def _say(text: str) -> None:
@@ -170,8 +184,6 @@ _CANNOT_BE_WRITTEN = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 def _last_word(error: Exception) -> int:
     """Say what nobody else has an answer to: a full disk behind stdout, too little memory, or a defect of ours."""
     if isinstance(error, OSError) and error.errno in _CANNOT_BE_WRITTEN:
-        with suppress(OSError):  # a test's stdout has no descriptor
-            _say_no_more()
         _say(f"stream-peer: {error.strerror}: what was written is incomplete")
         return _USAGE
     memory = out_of_memory(error)

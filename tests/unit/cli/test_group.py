@@ -1,4 +1,5 @@
 import errno
+import os
 import resource
 import subprocess
 import sys
@@ -99,6 +100,24 @@ def test_a_full_disk_behind_stdout_is_one_sentence() -> None:
 
     assert ended.returncode == 2
     assert ended.stderr == b"stream-peer: No space left on device: what was written is incomplete\n"
+
+
+@pytest.mark.parametrize(("arguments", "code"), [(["settings", "check"], 0), (["tail"], 2)])
+def test_where_the_log_cannot_be_written_the_exit_code_is_what_it_would_be(arguments: list[str], code: int) -> None:
+    """Python itself would end with 120 if something is left for stderr."""
+    program = (
+        "import logging, sys; from stream_peer.cli import main;"
+        "logging.basicConfig(); logging.raiseExceptions = False; logging.error('lost'); main(sys.argv[1:])"
+    )
+    if not Path("/dev/full").exists():
+        pytest.skip("this system has no device that is always full")
+    with Path("/dev/full").open("wb") as full:
+        command = [sys.executable, "-c", program, *arguments]
+        ended = subprocess.run(
+            command, stdout=subprocess.PIPE, stderr=full, env={**os.environ, "PYTHONUNBUFFERED": ""}, check=False
+        )
+
+    assert ended.returncode == code
 
 
 @pytest.mark.parametrize(
