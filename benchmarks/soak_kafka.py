@@ -144,7 +144,7 @@ class LiveSoak:
     def _state(self, stage: str) -> Iterator[tuple[bytes, bytes]]:
         folds: Mapping[int, ChangelogReader] = defaultdict(ChangelogReader)
         for record in _all_records(self.deployment.bootstrap, self._changelog(stage)):
-            folds[record.partition].add(record.offset, record.key, record.value)
+            folds[record.partition].add(record.offset, record.key, record.value, record.headers)
         for fold in folds.values():
             yield from fold.recovered().entries.items()
 

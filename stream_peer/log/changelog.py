@@ -11,9 +11,10 @@ One changelog partition belongs to one input partition ``p``. Its records:
 ``p/...``
     State, each record with the version before it: of the two, recovery takes the newest that the head covers.
 
-A state record without a value says that its key is gone. A tombstone cannot carry a token, so recovery never concludes
-anything from one. The writer appends tombstones only so that compaction removes a key wholly: for keys that are gone
-in a version which the head covers.
+A state record without a value says that its key is gone. Once a head covers it, a tombstone follows, so that compaction
+removes the key wholly. Its header has the token. Recovery needs it: compaction may remove the record without a value
+while recovery is under way, behind an earlier value that was read already. What an earlier release or a former owner
+appended has not the right token, and recovery concludes nothing from it.
 
 Offsets start from 0 again when the input topic is recreated; versions must never become smaller. So records hold
 *positions*: an offset plus the ``base`` of the log that it is an offset of. As long as no topic was recreated, the
@@ -28,7 +29,7 @@ from typing import NamedTuple
 import msgspec
 
 from stream_peer.errors import ForeignWriterError, NewerStateError, StateError, UnreadableStateError
-from stream_peer.log.stage import Snapshot
+from stream_peer.log.stage import Headers, Snapshot
 
 SCHEMA = 1
 """Version of the layout of state records; the stages version what is inside ``value`` themselves."""
@@ -45,6 +46,7 @@ MOST_SHORTENED = 10_000
 
 _HEAD = b"head"
 _TOKEN = b"claim/"
+_HEADER = "stream-peer-claim"
 
 Version = tuple[int, bytes | None]
 """(as_of, value): the value after the input record at position ``as_of``; None: gone."""
@@ -122,6 +124,7 @@ class ChangelogRow(NamedTuple):
 
     key: bytes
     value: bytes | None
+    headers: Headers = ()
 
 
 class Recovered(NamedTuple):
@@ -187,7 +190,7 @@ class ChangelogReader:
         self._gone: set[bytes] = set()  # keys whose last record, covered by the head, says that they are gone
         self._oversized: dict[bytes, None] = {}  # keys whose last record holds a longer version before
 
-    def add(self, offset: int, key: bytes, value: bytes | None) -> None:
+    def add(self, offset: int, key: bytes, value: bytes | None, headers: Headers = ()) -> None:
         """Read one record. Compaction leaves gaps between offsets."""
         if offset < self.next:
             return
@@ -196,7 +199,7 @@ class ChangelogReader:
         if kind.startswith(_TOKEN):
             self.token = _decode_token(value).token if value else None
         elif value is None:
-            self._add_tombstone(kind)
+            self._add_tombstone(kind, is_ours=(_HEADER, (self.token or "").encode()) in headers)
         elif kind == _HEAD:
             self._add_head(_head(value))
         else:
@@ -206,8 +209,13 @@ class ChangelogReader:
         self._outdated.add(kind)
         self.fenced_out += 1
 
-    def _add_tombstone(self, kind: bytes) -> None:
-        if kind in self._gone:
+    def _add_tombstone(self, kind: bytes, *, is_ours: bool) -> None:
+        if is_ours:
+            self._outdated.discard(kind)
+            self._oversized.pop(kind, None)
+            self._ahead.pop(kind, None)
+            self._keep(kind, None)
+        if is_ours or kind in self._gone:
             self._gone.discard(kind)
         elif kind == _HEAD or kind in self._values or kind in self._ahead:
             self._ignore(kind)
@@ -384,7 +392,8 @@ class Writer:
             self._pending.append((kind, version, prev))
             yield ChangelogRow(self._prefix + kind, _encode(StateRecord(self._token, version[0], version[1], prev)))
         self._tombstones = [kind for kind in self._reader.without_tombstone() if kind not in written]
-        yield from (ChangelogRow(self._prefix + kind, None) for kind in self._tombstones)
+        headers = ((_HEADER, self._token.encode()),)
+        yield from (ChangelogRow(self._prefix + kind, None, headers) for kind in self._tombstones)
 
     def _changes(self, snapshot: Snapshot, position: int) -> Iterator[tuple[bytes, Version, Version | None]]:
         """(kind, version, version before) of each key once: what changed, then what must be written again."""

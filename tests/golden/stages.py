@@ -25,7 +25,7 @@ from stream_peer.feeds.stage import FeedStage
 from stream_peer.feeds.sums import Sums
 from stream_peer.lab.methods.replayed import replayed_method
 from stream_peer.log import driver
-from stream_peer.log.changelog import ChangelogReader, Writer, token_row
+from stream_peer.log.changelog import ChangelogReader, ChangelogRow, Writer, token_row
 from stream_peer.log.producers import Producer, Producers
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.sources import source_of
@@ -47,7 +47,7 @@ SECRET = b"golden"
 OUTPUT_PARTITIONS = 4
 KILLED_EVERY = 97
 
-Rows = list[tuple[bytes, bytes | None]]
+Rows = list[ChangelogRow]
 _DELETED_AT = re.compile(rb',"deleted_at":\d+')
 S = TypeVar("S", bound=Stateful)
 
@@ -230,8 +230,8 @@ class _Owned(Generic[S]):
         token = f"owner-{next(self._owners)}"
         self.rows.append(token_row(self.number, token))
         self._changelog = ChangelogReader()
-        for offset, (key, value) in enumerate(self.rows):
-            self._changelog.add(offset, key, value)
+        for offset, row in enumerate(self.rows):
+            self._changelog.add(offset, *row)
         self._writer = Writer(self._changelog, self.number, token, len(self.rows))
 
 

@@ -16,7 +16,7 @@ from tests.hypothesis_profiles import examples
 
 KEYS = [b"q/a", b"q/b", b"q/c"]
 Input = list[tuple[int, int]]  # (which key, what: 0 removes it)
-Stored = tuple[int, bytes, bytes | None]  # (offset, key, value)
+Stored = tuple[int, ChangelogRow]
 
 
 class CrashError(Exception):
@@ -48,15 +48,15 @@ class Changelog:
         self.end = 0
 
     def append(self, row: ChangelogRow) -> int:
-        self.records.append((self.end, row.key, row.value))
+        self.records.append((self.end, row))
         self.end += 1
         return self.end - 1
 
     def compact(self, *, tombstones: bool) -> None:
-        last = {key: offset for offset, key, _ in self.records}
-        self.records = [record for record in self.records if last[record[1]] == record[0]]
+        last = {row.key: offset for offset, row in self.records}
+        self.records = [record for record in self.records if last[record[1].key] == record[0]]
         if tombstones:
-            self.records = [record for record in self.records if record[2] is not None]
+            self.records = [record for record in self.records if record[1].value is not None]
 
 
 class Owner:
@@ -69,8 +69,8 @@ class Owner:
         self.base = changelog.append(token_row(0, name))
 
     def recover(self) -> None:
-        for offset, key, value in self.changelog.records:
-            self.fold.add(offset, key, value)
+        for offset, row in self.changelog.records:
+            self.fold.add(offset, *row)
         recovered = self.fold.recovered()
         self.applied = recovered.applied
         assert recovered.applied == -1 or recovered.head == b"head at %d" % recovered.applied
@@ -100,7 +100,7 @@ class Owner:
     def appended(self, base: int) -> None:
         if base > self.writer.expected:
             between = self.changelog.records
-            late = [key for offset, key, _ in between if self.writer.expected <= offset < base]
+            late = [row.key for offset, row in between if self.writer.expected <= offset < base]
             self.writer.passed(late, base)
         self.writer.appended(base, 1)
 
@@ -179,8 +179,8 @@ class World:
     def read_back(self, owner: Owner) -> dict[bytes, bytes]:
         """What a fresh recovery finds must be what the last owner had."""
         fold = ChangelogReader()
-        for offset, key, value in self.changelog.records:
-            fold.add(offset, key, value)
+        for offset, row in self.changelog.records:
+            fold.add(offset, *row)
         recovered = fold.recovered()
         assert recovered.applied == len(self.log) - 1
         assert recovered.entries == owner.state
@@ -192,7 +192,7 @@ class World:
         self.quiet = True
         owner.snapshot(self.append)
         self.changelog.compact(tombstones=True)
-        keys = {key for _, key, _ in self.changelog.records if b"/claim/" not in key}
+        keys = {row.key for _, row in self.changelog.records if b"/claim/" not in row.key}
         assert keys == {b"0/head", *(b"0/" + kind for kind in owner.state)}
 
 

@@ -1,6 +1,7 @@
 """Kafka in memory, on simulated time: what a worker can meet, and nothing that Kafka excludes."""
 
 import asyncio
+import math
 from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from enum import Enum
@@ -54,6 +55,7 @@ class Log:
         self.commits = False
         self._in_transaction: set[int] = set()
         self._archived = 0
+        self._go_at: dict[int, float] = {}  # of tombstones that compaction has met
         self.epoch = 0
         self.has_no_leader_until = 0.0
         self.sequences: dict[int, dict[int, int]] = {}
@@ -126,13 +128,19 @@ class Log:
             for sequence in [sequence for sequence, base in known.items() if base >= self.high]:
                 del known[sequence]
 
-    def compact(self, before: int) -> None:
-        """Of each key keep the last record that lies before an offset; others of them go, and tombstones too."""
+    def compact(self, before: int, now: float, *, spares: float = 0.0) -> None:
+        """Of each key keep the last record that lies before an offset; others of them go.
+
+        A tombstone stays for so many seconds after the first time: who has read what was before it will read it too.
+        """
         last = {record.key: record for record in self.records if record.offset < min(before, self.high)}
+        tombstones = [record.offset for record in last.values() if record.value is None]
+        self._go_at = {offset: self._go_at.get(offset, now + spares) for offset in tombstones}
         self.records = [
             record
             for record in self.records
-            if record.offset >= min(before, self.high) or (last[record.key] is record and record.value is not None)
+            if record.offset >= min(before, self.high)
+            or (last[record.key] is record and self._go_at.get(record.offset, math.inf) > now)
         ]
 
 

@@ -169,6 +169,7 @@ class _Said:
         self.stage = stage
         self.revisions: dict[tuple[str, bytes | None, int], set[bytes]] = {}
         self.last: dict[tuple[str, bytes | None], set[bytes | None]] = {}
+        self.last_of_feeds: dict[tuple[str, bytes | None], dict[str, bytes | None]] = {}
         self.ended: set[tuple[str, bytes | None]] = set()
         self._places: dict[str, set[tuple[str, bytes | None]]] = {}
         for number, record in enumerate(log, 1):
@@ -239,6 +240,7 @@ class _Said:
             said = _decode_revision(output.value)
             self.revisions.setdefault((output.topic, output.key, said.revision), set()).add(output.value)
             self._places.setdefault(said.feed, set()).add((output.topic, output.key))
+            self.last_of_feeds.setdefault((output.topic, output.key), {})[said.feed] = output.value
 
 
 def _begun_again(saids: Sequence[_Said], *, loses: bool) -> dict[tuple[str, bytes | None], set[bytes | None]]:
@@ -246,11 +248,12 @@ def _begun_again(saids: Sequence[_Said], *, loses: bool) -> dict[tuple[str, byte
 
     Nothing orders what the two feeds say; what either says is in order, and one of them says the last record. The same
     is true of a question whose move was lost from the input after it was in the feed-log: the question stage goes on
-    with the former feed.
+    with the former feed, perhaps of the same partition.
     """
     ended = {place for said in saids for place in (said.last if loses else said.ended)}
     begun = {place for place in ended if any(said.shows(*place) for said in saids)}
-    return {place: set().union(*(said.last.get(place, ()) for said in saids)) for place in begun}
+    by_feed = {place: [said.last_of_feeds.get(place, {}).values() for said in saids if loses] for place in begun}
+    return {place: set().union(*by_feed[place], *(said.last.get(place, ()) for said in saids)) for place in begun}
 
 
 def _of_feed_stage(
@@ -268,8 +271,9 @@ def _of_feed_stage(
     newest = {(output.topic, output.key): output.value for output in published}
     own = newest | _own(said, published, begun_again.keys())
     for (topic, key), values in said.last.items():
-        is_own = own.get((topic, key)) in values or ((topic, key) in begun_again and None in values)
-        if is_own and newest.get((topic, key)) in begun_again.get((topic, key), values):
+        allowed = begun_again.get((topic, key), values)
+        is_own = own.get((topic, key)) in allowed or ((topic, key) in begun_again and None in values)
+        if is_own and newest.get((topic, key)) in allowed:
             continue  # of two feeds a tombstone does not tell whose it is
         if all(said.publishes(topic, key, value) for value in values):
             yield f"{topic} {key!r}: its last record is not that of its newest revision"
@@ -301,7 +305,7 @@ def _state(deployment: Deployment, tp: TopicPartition, stage: FeedStage | Questi
     """The durable state is that of the bare fold, and covers the whole log."""
     reader = ChangelogReader()
     for record in deployment.broker.logs[TopicPartition(CHANGELOGS[tp.topic], tp.partition)].records:
-        reader.add(record.offset, record.key or b"", record.value)
+        reader.add(record.offset, record.key or b"", record.value, record.headers)
     try:
         found = reader.recovered()
     except StateError as error:

@@ -29,7 +29,7 @@ from tests.simulation.worker import Worker
 SECRET = b"simulated"
 _REST_SECONDS = 240.0  # without faults, for everything to be folded, published and made durable
 _QUIET_SECONDS = 10.0  # at the end, in which what comes late comes, and idle owners look for it
-_LAG_SECONDS = 20.0  # of compaction and retention; longer than a process that was thought dead may still write
+_LAG_SECONDS = 20.0  # of compaction, of retention, of tombstones; longer than a process that was thought dead may write
 _UNTOLD_SECONDS = 1.0
 _ARRIVED_SECONDS = 4.0  # after which nothing of a killed process is on its way any more
 _ROOM = 30  # records that wait in memory at most, besides one fetch: few enough to be reached
@@ -120,7 +120,7 @@ class Deployment:
             process.kill()
         for tp in self.broker.logs:
             if tp.topic in CHANGELOGS.values():
-                self.broker.logs[tp].compact(self.broker.logs[tp].high)
+                self.broker.logs[tp].compact(self.broker.logs[tp].high, self.loop.now)
         return rests
 
     def _write(self, sent: Sent) -> None:
@@ -334,7 +334,7 @@ class Deployment:
         self.broker.note("changelogs are compacted")
         for tp, end in self._old().items():
             if tp.topic in CHANGELOGS.values():
-                self.broker.logs[tp].compact(end)
+                self.broker.logs[tp].compact(end, self.loop.now, spares=_LAG_SECONDS)
 
     def _retain(self, _fault: Fault) -> None:
         self.broker.note("what is durable goes from the start of the input")

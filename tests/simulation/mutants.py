@@ -27,6 +27,7 @@ from tests.simulation.plan import CHANGELOGS
 from tests.simulation.watch import Watch
 from tests.simulation.worker import Consumer, Sender
 
+_add_tombstone = ChangelogReader._add_tombstone
 _write, _entry_rows, _recovered = StateWriter.write, Writer.entry_rows, Ownership.recovered
 _whole_blank, _whole_write, _requests = FeedFold.blank, Sender._write, Sender._requests
 _right, _answered = Lease.right, Lease.answered
@@ -36,6 +37,10 @@ _rebuild_begins, _step_postponed, _take = Postponed.begin, FeedStage.step_postpo
 
 def _add_head(self, record):  # type: ignore[no-untyped-def]
     self.accept_head(max(record.applied, self.applied), record.value, record.origin)
+
+
+def _not_believed(self, kind, *, is_ours):  # type: ignore[no-untyped-def]
+    _add_tombstone(self, kind, is_ours=False)
 
 
 def _add_state(self, kind, record):  # type: ignore[no-untyped-def]
@@ -158,6 +163,7 @@ def _blank(self):  # type: ignore[no-untyped-def]
 
 MUTANTS: Mapping[str, Callable[[], object]] = {
     "tokens are ignored": lambda: mock.patch.multiple(ChangelogReader, _add_head=_add_head, _add_state=_add_state),
+    "tombstones are not believed": lambda: mock.patch.object(ChangelogReader, "_add_tombstone", _not_believed),
     "the head is written before the entries": lambda: mock.patch.object(StateWriter, "write", _head_first),
     "rows hold one version": lambda: mock.patch.object(Writer, "entry_rows", _one_version),
     "the order of batches is not checked": lambda: mock.patch.object(Inbox, "_in_order", _whatever_comes),
@@ -231,6 +237,7 @@ FOUND_BY = {
     "recovery reads beyond its token": 34,
     "tokens are ignored": 35,
     "a rebuilt state is written where the former one ended": 69,
+    "tombstones are not believed": 7099,
 }
 """The first seeds that find each of them."""
 

@@ -100,10 +100,12 @@ def wanted_topics(settings: Settings) -> tuple[WantedTopic, ...]:
     compacted = {"cleanup.policy": Policy("compact"), "min.compaction.lag.ms": Policy(str(7 * _DAY), "at-least")}
     # A record's time is the broker's, not its sender's, whose clock may be wrong.
     of_brokers = {"message.timestamp.type": Policy("LogAppendTime")}
-    # Longer than a frozen worker can live: by what it still appends, a record of the next owner may be compacted away.
+    # The lag is longer than a frozen worker can live: by what it still appends, a record of the next owner may be
+    # compacted away. Tombstones stay longer than a recovery takes: if it read the value, it must read that it is gone.
     state = {
         "cleanup.policy": Policy("compact"),
         "min.compaction.lag.ms": Policy(str(_DAY), "at-least"),
+        "delete.retention.ms": Policy(str(_DAY), "at-least"),
         "segment.bytes": Policy(str(64 * 2**20), "free"),
         **of_brokers,
     }

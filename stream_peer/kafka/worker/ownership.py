@@ -262,7 +262,7 @@ class Ownership:
         """Read records of a changelog."""
         reader = self._by_changelog[changelog.topic].readers.setdefault(changelog.partition, ChangelogReader())
         for record in records:
-            reader.add(record.offset, record.key or b"", record.value)
+            reader.add(record.offset, record.key or b"", record.value, record.headers)
 
     async def recovered(self, source: Assigned) -> Mapping[TopicPartition, StartPlace]:
         """Own what was recovered, and start each partition behind its head, not at the group's offset.

@@ -16,6 +16,7 @@ from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
 from stream_peer.kafka.worker.lease import Lease
 from stream_peer.kafka.worker.port import Appended, RecordWriter, TopicPartition, Writing
+from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 
@@ -126,11 +127,11 @@ class BatchProducer:
                 await self._writer.produce(await self._grouped(outputs), self._lease)
 
     async def append(
-        self, topic: str, partition: int, rows: Iterable[tuple[bytes, bytes | None]], timestamp: Milliseconds
+        self, topic: str, partition: int, rows: Iterable[ChangelogRow], timestamp: Milliseconds
     ) -> list[Appended]:
         """Write rows to one partition of a topic by its physical name, and say where they were put."""
         with self._heartbeats.writing():
-            writings: list[Writing] = [(timestamp, key, value, ()) for key, value in rows]
+            writings: list[Writing] = [(timestamp, *row) for row in rows]
             (places,) = await self._writer.produce({TopicPartition(topic, partition): writings}, self._lease)
         for place in places:
             if self._clock is not None and place.at is not None:

@@ -234,7 +234,7 @@ def _fold_up_to(consumer: Any, place: TopicPartition, wanted: int, patience: flo
 
 def _add(fold: ChangelogReader, records: list[Any]) -> None:
     for record in records:
-        fold.add(record.offset, record.key, record.value)
+        fold.add(record.offset, record.key, record.value, record.headers)
 
 
 def _state(place: TopicPartition, fold: ChangelogReader) -> StageState:

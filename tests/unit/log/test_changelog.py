@@ -171,7 +171,24 @@ def test_what_was_made_and_removed_between_two_snapshots_is_never_written() -> N
     assert [row.key for row in log.rows] == [b"0/claim/a", b"0/y", b"0/head"]
 
 
-def test_a_tombstone_is_not_believed() -> None:
+def test_what_is_gone_stays_gone_if_compaction_removes_that_in_the_middle_of_recovery() -> None:
+    log = Log()
+    _, writer = log.owner("a")
+    log.write(writer, 9, x=b"1", y=b"2")
+    log.write(writer, 19, x=None)
+    log.write(writer, 29, y=b"3")
+    fold = ChangelogReader()
+    for offset, row in enumerate(log.rows):
+        is_read_before = offset < 4
+        is_last = row is {each.key: each for each in log.rows}[row.key]
+        if is_read_before or is_last:
+            fold.add(offset, *row)
+
+    assert fold.recovered() == (29, b"head", {b"y": b"3"})
+    assert not fold.must_rewrite
+
+
+def test_a_tombstone_without_the_token_is_not_believed() -> None:
     log = Log()
     _, writer = log.owner("a")
     log.write(writer, 9, x=b"1")

@@ -15,6 +15,7 @@ from stream_peer.kafka.worker.heartbeats import Deadlines, Heartbeats
 from stream_peer.kafka.worker.port import Appended
 from stream_peer.kafka.worker.process import now
 from stream_peer.kafka.worker.producer import BatchProducer
+from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 from tests.feed_outputs import part, weights
@@ -198,7 +199,7 @@ async def test_cloudevents_headers_follow_from_an_output_and_others_have_none() 
 async def test_a_full_batch_is_followed_by_another_and_both_say_where_they_are() -> None:
     client = KeepingClient(room=2)
 
-    places = await producer_on(client).append("changelog", 3, [(b"%d" % n, b"") for n in range(5)], 0)
+    places = await producer_on(client).append("changelog", 3, [ChangelogRow(b"%d" % n, b"") for n in range(5)], 0)
 
     assert places == [Appended(10, 2), Appended(20, 2), Appended(30, 1)]
     assert {partition for _, partition, _ in client.batches} == {3}
@@ -208,7 +209,7 @@ async def test_a_full_batch_is_followed_by_another_and_both_say_where_they_are()
     ("at", "told"), [(1_772_366_400_000, 1_772_366_400_000), (1234, None), (0, None), (-1, None), (None, None)]
 )
 async def test_a_broker_that_gives_records_no_time_of_this_century_tells_none(at: int | None, told: int | None) -> None:
-    (place,) = await producer_on(KeepingClient(at=at)).append("changelog", 3, [(b"k", b"")], 0)
+    (place,) = await producer_on(KeepingClient(at=at)).append("changelog", 3, [ChangelogRow(b"k", b"")], 0)
 
     assert place.at == told
 

@@ -13,6 +13,7 @@ from stream_peer.kafka.worker.monitor import HealthMonitor, StallLimits
 from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, TopicPartition, Writing
 from stream_peer.kafka.worker.producer import BatchProducer, BrokerClock
+from stream_peer.log.changelog import ChangelogRow
 from stream_peer.log.signatures import Signatures
 from stream_peer.log.stage import Output
 from tests.unit.kafka.worker.fakes import FakeProducer, Telling, eventually, surroundings
@@ -82,7 +83,7 @@ async def test_the_first_state_that_is_stored_tells_the_brokers_time_and_it_goes
     clock = BrokerClock(steady)
     before = clock.time()
 
-    await producer(Broker(NOON), clock, steady).append("changelog", 0, [(b"claim", b"")], 0)
+    await producer(Broker(NOON), clock, steady).append("changelog", 0, [ChangelogRow(b"claim", b"")], 0)
     steady.at += 3600
 
     assert (before, clock.time()) == (None, NOON + 3_600_000)
@@ -92,7 +93,7 @@ async def test_a_topic_that_keeps_the_writers_time_tells_nothing() -> None:
     steady = Steady()
     clock = BrokerClock(steady)
 
-    await producer(Broker(None), clock, steady).append("changelog", 0, [(b"claim", b"")], 0)
+    await producer(Broker(None), clock, steady).append("changelog", 0, [ChangelogRow(b"claim", b"")], 0)
 
     assert clock.time() is None
 

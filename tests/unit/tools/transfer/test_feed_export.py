@@ -97,7 +97,7 @@ class Changelog:
 
     def _append(self, rows: Sequence[ChangelogRow]) -> None:
         for row in rows:
-            self.records.append(SimpleNamespace(offset=len(self.records), key=row.key, value=row.value))
+            self.records.append(SimpleNamespace(offset=len(self.records), **row._asdict()))
 
 
 @pytest.fixture
