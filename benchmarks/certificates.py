@@ -258,7 +258,7 @@ class Life:
 
     def second(self) -> FloatArray:
         """The certificate of version 2, of each run."""
-        confidence = confidence_at_all_times(float(self.moments[0, 0]), _FOR_RATES * _OF_RULE)
+        confidence = confidence_at_all_times(float(self.moments[0, 0]), 0.5 * _FOR_RATES * _OF_RULE)
         bounds = np.empty_like(self.true)
         for run, sums in enumerate(self.classes.T.tolist()):
             corners = _corners(ClassMomentSums(*sums), confidence)

@@ -111,8 +111,9 @@ def agreement_evidence(pair: float, pair2: float, by_chance: float) -> float:
     """How sure it is that votes agree more than by chance.
 
     ``clip((z-1)/2, 0, 1)``, z = (Σwx - Σwm²)/√Σ(wx)², w the weight of a question, x the mean product of the votes of
-    two experts in it, m the mean vote of all questions: coins that say yes as often agree by m². Where votes are coins,
-    fair or not, z is like a normal number, and where experts know something it exceeds 3 after some tens of questions.
+    two experts in it, m the mean vote of all questions: coins that say yes as often agree by m². Where votes are fair
+    coins, z is like a normal number, and where experts know something about common outcomes it exceeds 3 after some
+    tens of questions. The more votes are alike, the smaller is z: with rare outcomes it may stay below 1 for long.
 
     Parameters
     ----------

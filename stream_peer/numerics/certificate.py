@@ -60,7 +60,7 @@ def noise_boundary(variance: FloatArray, n_experts: int, delta: float, rho: floa
     delta : float
         Probability with which some sum may leave the boundary at some time, in (0, 1).
     rho : float
-        The V at which the boundary is tightest, > 0.
+        It is tightest at V of about 12ρ, > 0.
 
     Returns
     -------
@@ -145,10 +145,15 @@ def live_bounds(
     >>> live_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
     array([59.433])
     """
-    if not all(1.0 - rate0 - rate1 >= LEAST_INFORMATION for rate0, rate1 in rates):
+    if not _are_informative(rates):
         return np.full(regret_l.shape, math.inf)
     noise = unchecked(noise_boundary)(variance, n_experts, delta)
     return _largest(regret_l, regret_1, regret_0, noise, rates)
+
+
+def _are_informative(rates: tuple[tuple[float, float], ...]) -> bool:
+    """Whether 1 - η0 - η1 ≥ .2 at all rates; .4 and .4, the largest that price losses, are rounded to less."""
+    return all(1.0 - rate0 - rate1 >= LEAST_INFORMATION - 1e-12 for rate0, rate1 in rates)
 
 
 def _largest(
@@ -336,7 +341,7 @@ def regret_bounds(
     >>> regret_bounds(*sums, rates=((0.1, 0.1), (0.2, 0.2)), n_experts=4, delta=0.05).round(3)
     array([50.602])
     """
-    if not all(1.0 - rate0 - rate1 >= LEAST_INFORMATION for rate0, rate1 in rates):
+    if not _are_informative(rates):
         return np.full(regret_l.shape, math.inf)
     noise = unchecked(one_sided_boundary)(unchecked(answer_variance)(rates) * spread, n_experts, delta)
     return _largest(regret_l, regret_1, regret_0, noise, rates)

@@ -456,7 +456,7 @@ def expert_changes(votes: SmallIntArray, answers: SmallIntArray) -> ExpertChange
     """Scan each expert's agreement for a change, over the questions of a window that it answered.
 
     With x = v·R = ±1 of an expert in a question, m the mean of x over the others who voted, and sums over its
-    questions, ``ratio = (Σx + 10)/(Σm + 10)`` within [0, 4] (20 pseudo-questions of agreement ½) and
+    questions, ``ratio = (Σx + 10)/max(Σm + 10, 1)`` within [0, 4] (20 pseudo-questions of agreement ½) and
     ``r = x - ratio·m``; then `scan_for_changes` of r with a span of 2, cuts being at every eighth question, counted
     from the newest.
 

@@ -257,7 +257,7 @@ def hedge(
     regrets : (..., n) float64
         R, or any number that falls by one where R does, such as -L.
     learning_rate : float, or array that broadcasts against ``regrets``
-        ≥ 0; of runs with rates of their own: (..., 1).
+        ≥ 0; of runs with rates of their own: (..., 1). 0 takes finite regrets only.
     prior : (..., n) float64, optional
         q ≥ 0, of any sum; equal for all if left out.
     awake : (..., n) bool, optional

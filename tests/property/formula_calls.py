@@ -249,6 +249,7 @@ BY_FORMULA: Mapping[str, Mapping[str, Any]] = {
     "unit_peer_loss": _GAP,
     "loss_parts": {"loss": SPHERICAL},
     "natarajan_peer_loss": {"loss": SPHERICAL},
+    "ClassMomentSums.estimate": {"with_pseudo": True},
     "ClassMomentSums.contribution": {"terms": ClassMomentTerms(0.5, 0.3, 0.2, 0.4, 0.3)},
     "MomentSums.contribution": {"terms": MomentTerms(0.2, 0.3)},
     "DependenceSums.contribution": {"moments": VoteMoments(0.8, 0.6, 0.4, 0.2)},

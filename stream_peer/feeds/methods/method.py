@@ -201,6 +201,9 @@ class Method:
         Whether reference answers are made without the experts that they score, as a certificate demands.
     rates_by_trust : bool
         Whether the published status and interval of error rates follow the feed's trust, see `published_rates`.
+    tells_coins : bool
+        Whether class-dependent error rates are ``uninformative`` where votes vary no more than those of coins. In
+        version 1 pseudo-questions count as variation, so coins may pass for ``ok``.
     bounds_all : bool
         Whether the certificate adds up all rounds of all questions, with an outcome or without, by rates of either
         class from moments of the vote count.
@@ -246,6 +249,7 @@ class Method:
     leaves_one_out: bool = True
     certifies: bool = True
     rates_by_trust: bool = False
+    tells_coins: bool = False
     bounds_all: bool = False
     mixes: bool = True
     adjusts: bool = True

@@ -54,6 +54,7 @@ def default_method(settings: FeedSettings) -> Method:
         mixes_at_half=True,
         bounds_all=True,
         rates_by_trust=True,
+        tells_coins=True,
         counts_groups=True,
     )
 

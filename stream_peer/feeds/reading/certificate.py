@@ -23,6 +23,7 @@ from stream_peer.numerics.certificate import (
     regret_bounds,
 )
 from stream_peer.numerics.error_rates import ClassMomentSums, interval_ends
+from stream_peer.numerics.error_rates.rate import effective_size
 from stream_peer.numerics.peer_losses import unit_peer_loss
 
 _TRUE_REGRET, _MOST_REGRET = EXPERT.at("true_regret"), EXPERT.at("most_regret")
@@ -176,10 +177,10 @@ def _bound_of_all(
     bounds, sums = columns[_OTHER_REGRET], list[tuple[FloatArray, FloatArray, _Ends]]()
     for rule in rules:
         rates = RateSums(feed_sums, rule)
-        ends = _corners(
-            rates.classes if rule == OWN_MEDIAN else rates.classes_at_half,
-            _confidence_at_all_times(rates.questions, _FOR_RATES * delta),
-        )
+        classes = rates.classes if rule == OWN_MEDIAN else rates.classes_at_half
+        effective = effective_size(classes.weight, classes.weight2)
+        each = 0.5 * _FOR_RATES * delta  # of the interval of the mean, and of that of the difference
+        ends = _corners(classes, _confidence_at_all_times(effective, each))
         against, if_one, if_zero = regrets = columns[_CLOSED[rule]]
         reach = columns[_REACH[rule]]
         sums.append((regrets, _answer_variance(ends) * reach, ends))

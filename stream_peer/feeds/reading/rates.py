@@ -145,7 +145,7 @@ def free_rate(sums: RateSums, rule: int, confidence: float, method: Method) -> t
     symmetric ones of the same votes, with the status that says why.
     """
     if rule == OWN_MEDIAN or method.reads_classes:
-        by_class = _estimate_of_classes(sums.classes, confidence)
+        by_class = _estimate_of_classes(sums.classes, confidence, with_pseudo=not method.tells_coins)
         if by_class.variance < UNKNOWN_VARIANCE:
             return by_class, by_class.status
         return _estimate_of_moments(sums.moments, confidence), by_class.status

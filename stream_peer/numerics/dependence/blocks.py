@@ -121,7 +121,8 @@ def find_blocks(
     For a block B and witnesses k ≠ l outside, ``cov_ij = Σ cov_ik·cov_jl / Σ cov_kl`` is what independent votes of i
     and j would have in common, see `suspicion`; from it follows on which share e_ij of their common questions they
     should disagree. On d_ij they do. With means over all pairs of B: ``z = (¾e - d)/√(s² + d(1-d)/(n·(|B|-1)))``, s the
-    jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions. A block has
+    jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions, d(1-d) at least 1/n. A
+    block has
     z ≥ 3 + 4/|B|, d ≤ e·(½ - 1/(2|B|)) and e - d ≥ .1. Between the two branches that
     the tree joined last, d ≤ ¾e and e - d ≥ .1.
 

@@ -93,9 +93,11 @@ def class_errors(sums: DependenceSums, voters: float) -> ClassErrors | None:
     if max(zero, one) < MISLED:
         return None
     there = sums.subsamples[sums.subsamples[:, 0] > 0.0]
+    if len(there) < 2:
+        return None
     without = total - there
     chances = [found for row in without.tolist() if (found := _chances(row)) is not None]
-    if len(chances) < max(len(there), 2):
+    if len(chances) < len(there):
         return None
     gaps = _third_gaps(np.concatenate((total[None, :], without)))
     scale = (len(there) - 1) / len(there)

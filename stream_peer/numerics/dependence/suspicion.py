@@ -112,7 +112,7 @@ def _tallies(one: Float32Array, two: Float32Array) -> Tallies:
 FARTHEST = 0.268
 """Who disagree on less than half of what chance allows do so on less than 2 - √3 of their questions.
 
-Two who say yes on shares apart by 2x of the questions disagree on x or more of them, and chance allows (1 + x²)/2 at
+Two who say yes on shares apart by x of the questions disagree on x or more of them, and chance allows (1 + x²)/2 at
 most: of x < (1 + x²)/4 that is the largest.
 """
 
@@ -384,6 +384,7 @@ def suspicion(
         Columns, no two of them nearly identical.
     least : (n_pairs,) float64 or float
         z is -inf where it cannot be as much as this: what is by chance alone, d(1-d)/n, tells that for little.
+        d(1-d) counts as at least 1/n, as of few questions d may be 0 by chance.
 
     Returns
     -------

@@ -23,6 +23,7 @@ from stream_peer.numerics.arguments import (
     AddingSums,
     Fields,
     FloatArray,
+    Numbers,
     SmallIntArray,
     checked,
     columns_of,
@@ -90,11 +91,12 @@ def _central_moments(means: tuple[float, float, float, float, float]) -> tuple[f
 
 
 def class_reading(
-    means: tuple[float, float, float, float, float], covariance: FloatArray, weight: float
+    means: tuple[float, float, float, float, float], covariance: FloatArray, weight: float, *, with_pseudo: bool = False
 ) -> ClassReading | None:
     """Class-dependent rates and their uncertainty, pseudo-questions included; None if D or C ≤ 0.
 
     ``means`` of (m1, m2, m3, E[R], E[R·x]), ``covariance`` (5, 5) of these means, ``weight`` of the questions.
+    ``with_pseudo``: D of pseudo-questions stands out as well.
     """
     share = weight / (weight + PSEUDO_QUESTIONS)
     first, *others = _central_moments(means)
@@ -118,7 +120,7 @@ def class_reading(
         (float(joint[0, 0]), float(joint[1, 1])),
         max(of_each + of_both, 0.0),
         max(of_each - of_both, 0.0),
-        stands_out=spread > LEAST_Z * math.sqrt(max(float(seen[3, 3]), 0.0)) and weight > 0.0,
+        stands_out=(spread if with_pseudo else share * others[2]) > LEAST_Z * math.sqrt(max(float(seen[3, 3]), 0.0)),
         impossible=any(_outside(value, sd) for value, sd in zip(values, deviations, strict=True)),
     )
 
@@ -307,8 +309,8 @@ class ClassMomentSums(AddingSums):
         products = [weight * one * two for one, two in combinations_with_replacement(terms, 2)]
         return cls(weight, weight * weight, *[weight * term for term in terms], *products)
 
-    @checked(self=_SOUND, confidence=CONFIDENCE)
-    def estimate(self, confidence: float = 0.95) -> ErrorRate:
+    @checked(self=_SOUND, confidence=CONFIDENCE, with_pseudo=Numbers(kind=np.bool_))
+    def estimate(self, confidence: float = 0.95, *, with_pseudo: bool = False) -> ErrorRate:
         """Error rates of leave-one-out reference answers for either class, with no outcome known.
 
         With D = m2 - m1², K = m3 - 3·m1·m2 + 2·m1³, C = E[R·x] - E[R]·m1, and from K/D and D the distances
@@ -325,9 +327,10 @@ class ClassMomentSums(AddingSums):
         that votes allow. Then ±.005 as in `MomentSums.estimate`, cut at [0, .475].
 
         Status: ``insufficient`` below 50 effective questions. ``uninformative`` if D or C ≤ 0 (both rates are .475
-        then), if D is not above three of its standard deviations, or if η0 + η1 > .8. ``contradicted`` if a rate of
-        yes votes or of errors leaves [0, 1] by more than .02 and three standard deviations: then these are not two
-        kinds of questions. ``balanced`` does not occur: equal shares of zeros and ones are no difficulty here.
+        then), if D without pseudo-questions is not above three of its standard deviations, or if η0 + η1 > .8.
+        ``contradicted`` if a rate of yes votes or of errors leaves [0, 1] by more than .02 and three standard
+        deviations: then these are not two kinds of questions. ``balanced`` does not occur: equal shares of zeros and
+        ones are no difficulty here.
         In ``contradicted``, and in ``uninformative`` because of D or C, the rates are the clamped ones, the interval
         is all of [0, .475] and the variance ¼.
 
@@ -335,6 +338,8 @@ class ClassMomentSums(AddingSums):
         ----------
         confidence : float
             In (0, 1).
+        with_pseudo : bool
+            Whether D of the pseudo-questions counts there as well, as it did in version 1 of the method.
 
         Returns
         -------
@@ -365,7 +370,7 @@ class ClassMomentSums(AddingSums):
         (0.25, 0.25, 0.0, 0.475, 0.0, 'insufficient')
         """
         effective = effective_size(self.weight, self.weight2)
-        reading = class_reading(_means(self), _covariance(self, effective), self.weight)
+        reading = class_reading(_means(self), _covariance(self, effective), self.weight, with_pseudo=with_pseudo)
         if reading is None:
             return unknown_rate(effective)
         zero, one = (min(max(rate, 0.0), HIGHEST_RATE) for rate in reading.rates)
@@ -381,12 +386,12 @@ class ClassMomentSums(AddingSums):
         """Corners (η0, η1) of all rates that the votes allow, for `regret_bounds`; no outcome is used.
 
         The mean of the two is in the interval of `estimate`, and their difference within ``z·sd`` of its estimate.
-        Each misses with half of 1 - ``confidence``. Where `estimate` has no interval, both rates may be .475.
+        Where `estimate` has no interval, both rates may be .475.
 
         Parameters
         ----------
         confidence : float
-            In (0, 1).
+            Of either interval, in (0, 1): both together miss with at most twice 1 - ``confidence``.
 
         Returns
         -------
@@ -405,10 +410,9 @@ class ClassMomentSums(AddingSums):
         reading = class_reading(_means(self), _covariance(self, effective), self.weight)
         if reading is None or reading.impossible or not reading.stands_out:
             return ((HIGHEST_RATE, HIGHEST_RATE),)
-        each = min(0.5 + 0.5 * confidence, math.nextafter(1.0, 0.0))
-        low, high = _mean_interval(reading, each)
+        low, high = _mean_interval(reading, confidence)
         zero, one = reading.rates
-        half, reach = 0.5 * (zero - one), normal_quantile(each) * math.sqrt(reading.half_variance)
+        half, reach = 0.5 * (zero - one), normal_quantile(confidence) * math.sqrt(reading.half_variance)
         return rate_corners(low, high, half - reach, half + reach)
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from stream_peer.lab.formulas.apriori import shared_answer_spread
 from stream_peer.numerics.certificate import live_bounds, noise_boundary
-from stream_peer.numerics.error_rates import ErrorRate, interval_ends
+from stream_peer.numerics.error_rates import ErrorRate, interval_ends, priced
 from stream_peer.numerics.losses import squared_loss
 from tests.reference.plain_formulas import own_answer_spread
 
@@ -56,7 +56,8 @@ def test_nothing_is_certified_where_answers_say_little() -> None:
 
 
 def test_priced_rates_can_still_be_certified() -> None:
-    ends = ((0.4, 0.4 - 1e-9), (0.4, 0.4 - 1e-9))
+    zero, one, _ = priced(0.5, 0.5)
+    ends = ((0.4, 0.4 - 1e-9), (zero, one))
 
     assert np.isfinite(live_bounds(ZERO, ZERO, ZERO, ZERO, ends, 1, 0.05)).all()
 

@@ -85,3 +85,11 @@ def test_few_questions_say_nothing() -> None:
 
     assert class_errors(sums_of(rng.random((150, N_EXPERTS)) < 0.5), N_EXPERTS) is None
     assert class_errors(sums_of(np.ones((400, N_EXPERTS), bool)), N_EXPERTS) is None
+
+
+def test_one_subsample_says_nothing() -> None:
+    subsamples = np.zeros((25, 6))
+    moments = [0.4 * 0.5**k + 0.6 * 0.1**k for k in range(1, 5)]
+    subsamples[7] = [400.0, 400.0, *(400.0 * moment for moment in moments)]
+
+    assert class_errors(DependenceSums(subsamples), 9.0) is None
