@@ -20,7 +20,9 @@ def settings_schema() -> dict[str, Any]:
     )
     root = blocks.pop(_name_of(ref))
     feed = _name_of(feed_ref)
-    blocks["Security"]["properties"]["password_file"] = {"type": "string", "description": "file with the password"}
+    for outer, name in (path.split(".") for path, leaf in leaves().items() if leaf.reads == "secret"):
+        described = {"type": "string", "description": f"file with the {name}"}
+        blocks[_name_of(root["properties"][outer])]["properties"][f"{name}_file"] = described
     for block in (root, *blocks.values()):
         block["additionalProperties"] = False
         block.pop("description", None)  # it describes the class, for readers of the source

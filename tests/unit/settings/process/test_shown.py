@@ -89,6 +89,7 @@ def test_the_schema_accepts_a_file_that_uses_units_nulls_and_secret_files(checke
     session: 30s
     snapshot_every: {bytes: 64MB}
     security: {protocol: sasl_ssl, username: peer, password_file: /run/secrets/password}
+    registry: {url: "https://registry:8081", username: peer, password_file: /run/secrets/registry}
     defaults: {round_every: 7d, idle_after: null, mixer: {uniform_share: 0.4}}
     feeds: {econ: {quorum: 5}}
     """
