@@ -5,9 +5,9 @@ import math
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
-from functools import cache
+from functools import cache, partial
 from itertools import islice
 from typing import Any
 
@@ -42,6 +42,7 @@ from stream_peer.serve.http.middlewares import (
     check_size,
     invite_nothing,
     limit_time,
+    read_tokens,
     tell_problems,
 )
 from stream_peer.serve.http.probes import Probe, Probes, Scrapes, Version
@@ -151,7 +152,7 @@ class Who:
 
     def __init__(self, settings: Settings, producers: Producers) -> None:
         file = settings.gateway.tokens_file
-        self._tokens = None if file is None else TokenFile(file, with_names=True)
+        self._tokens = None if file is None else TokenFile(file, partial(_token_line, producers))
         self._producers = producers
 
     def posts(self, request: web.Request) -> str:
@@ -384,29 +385,27 @@ def check_gateway(settings: Settings, producers: Producers | None) -> Producers:
         message = "names no file, and there is no gateway.client_ca_file either: nobody could post"
         faults.append(SettingFault("gateway.tokens_file", "default", message))
     if gateway.tokens_file is not None:
-        faults += _faults_of_tokens(str(gateway.tokens_file), gateway.tokens_file.read_bytes().splitlines(), producers)
+        _, wrong = read_tokens(gateway.tokens_file.read_bytes(), partial(_token_line, producers))
+        faults += [SettingFault("gateway.tokens_file", str(gateway.tokens_file), message) for message in wrong]
     if faults or producers is None:
         raise SettingsError(faults)
     return producers
 
 
-def _faults_of_tokens(file: str, lines: Iterable[bytes], producers: Producers | None) -> Iterable[SettingFault]:
-    """What is wrong with lines of the file; a token is not repeated."""
-    for number, line in enumerate(lines, 1):
-        words = line.split()
-        if not words:
-            continue
-        if len(words) != 2:
-            message = f"line {number} is not a producer's name, a blank and a token"
-        elif len(words[1]) < MIN_KEY_BYTES:
-            message = (
-                f"the token in line {number} has less than {MIN_KEY_BYTES} bytes: `openssl rand -hex 32` makes one"
-            )
-        elif producers is not None and words[0].decode(errors="replace") not in producers:
-            message = f"line {number} names a producer that producers_file does not name"
-        else:
-            continue
-        yield SettingFault("gateway.tokens_file", file, message)
+def _token_line(producers: Producers | None, line: bytes) -> tuple[str, bytes]:
+    """The producer of a line of ``tokens_file``, and its token."""
+    words = line.split()
+    if len(words) != 2:
+        msg = "is not a producer's name, a blank and a token"
+        raise ValueError(msg)
+    name, token = words[0].decode(errors="replace"), words[1]
+    if len(token) < MIN_KEY_BYTES:
+        msg = f"has a token of less than {MIN_KEY_BYTES} bytes: `openssl rand -hex 32` makes one"
+        raise ValueError(msg)
+    if producers is not None and name not in producers:
+        msg = "names a producer that producers_file does not name"
+        raise ValueError(msg)
+    return name, token
 
 
 @asynccontextmanager

@@ -7,7 +7,7 @@ import hashlib
 import os
 import re
 import stat
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from functools import lru_cache
 from ipaddress import ip_address
 from pathlib import Path
@@ -24,23 +24,41 @@ from stream_peer.serve.http.routes import LONGEST_ID, METRICS, OPEN
 log = structlog.get_logger(__name__)
 
 _SCHEME = "bearer "
+TokenLine = Callable[[bytes], tuple[str, bytes]]
+"""Whose token a line has, and the token. Raises ValueError with what is wrong with the line, without its token."""
+
+
+def read_tokens(content: bytes, read_line: TokenLine) -> tuple[dict[bytes, str], list[str]]:
+    """Whose the tokens of a file are, by the digest of each; and what is wrong with its other lines."""
+    names, faults = dict[bytes, str](), list[str]()
+    content = content.removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
+    for number, line in enumerate(map(bytes.strip, content.splitlines()), 1):
+        if not line:
+            continue
+        try:
+            name, token = read_line(line)
+        except ValueError as error:
+            faults.append(f"line {number} {error}")
+        else:
+            names[hashlib.sha256(token).digest()] = name
+    return names, faults
 
 
 class TokenFile:
     """Lets those ask who know a token: a line of a file, which is read again whenever it has changed.
 
-    A file that cannot be read, or holds none, lets nobody: a mistake must not open the door.
+    A wrong line lets nobody, nor does a file that cannot be read or holds none: a mistake must not open the door.
 
     Parameters
     ----------
     path : Path
-    with_names : bool
-        Whether each line is ``NAME TOKEN``: whose token it is. Other lines let nobody.
+    read_line : callable
+        Reads a line; without one, each is a token of nobody in particular.
     """
 
-    def __init__(self, path: Path, *, with_names: bool = False) -> None:
+    def __init__(self, path: Path, read_line: TokenLine = lambda line: ("", line)) -> None:
         self._path, self._name = path, str(path)
-        self._with_names = with_names
+        self._read_line = read_line
         self._seen: object = None
         self._names: dict[bytes, str] = {}
 
@@ -63,22 +81,16 @@ class TokenFile:
         try:
             seen: object = _state_of(self._name)
             if seen != self._seen:
-                content = self._path.read_bytes().removeprefix(codecs.BOM_UTF8)  # which some editors write unasked
-                self._names = dict(self._lines(content))
+                self._names, faults = read_tokens(self._path.read_bytes(), self._read_line)
                 self._seen = seen
+                if faults:
+                    log.warning("http_tokens_wrong", file=str(self._path), lines=len(faults), reason=faults[0])
                 if not self._names:
                     log.warning("http_token_missing", file=str(self._path), reason="it holds no token: nobody may ask")
         except OSError as error:
             if self._names or self._seen is None:
                 log.warning("http_token_missing", file=str(self._path), reason=error.strerror)
             self._names, self._seen = {}, error.errno
-
-    def _lines(self, content: bytes) -> Iterator[tuple[bytes, str]]:
-        """The digest of each token, and whose it is."""
-        for line in filter(None, map(bytes.strip, content.splitlines())):
-            name, token = (b"", line) if not self._with_names else (*line.split(maxsplit=1), b"")[:2]
-            if token:
-                yield hashlib.sha256(token).digest(), name.decode(errors="replace")
 
 
 def _state_of(name: str) -> tuple[int, int, int]:

@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator
 from msgspec.structs import replace
 from openapi_spec_validator import validate
 from prometheus_client.parser import text_string_to_metric_families
+from structlog.testing import capture_logs
 
 from stream_peer.errors import BrokerUnavailableError, RecordTooLargeError, SettingsError
 from stream_peer.events.rejections import Reason
@@ -84,12 +85,17 @@ async def test_who_has_no_token_posts_nothing(settings: Settings, token: str | N
 
 async def test_a_token_is_replaced_without_a_restart(settings: Settings) -> None:
     assert settings.gateway.tokens_file is not None
+    newer = "house another-token-of-house\nplatform x\nnonsense\nnobody a-token-that-is-long\n"
+    tokens = (TOKENS["house"], "another-token-of-house", "x", "a-token-that-is-long")
     async with gateway(settings, Taking()) as client:
-        settings.gateway.tokens_file.write_text("house another-token-of-house\nplatform x\nnonsense\n")
-        former = await client.post(FORECAST)
-        newer = await client.post(FORECAST, token="another-token-of-house")
+        before = (await client.post(FORECAST)).status
+        settings.gateway.tokens_file.write_text(newer, encoding="utf-8-sig")
+        with capture_logs() as logged:
+            after = [(await client.post(FORECAST, token=token)).status for token in tokens]
 
-    assert (former.status, newer.status) == (401, 202)
+    assert (before, after) == (202, [401, 202, 401, 401])
+    assert [(line["event"], line["lines"]) for line in logged] == [("http_tokens_wrong", 3)]
+    assert logged[0]["reason"].startswith("line 2 has a token of less than 16 bytes")
 
 
 async def test_a_client_certificate_names_the_producer(tmp_path: Path) -> None:
@@ -290,7 +296,7 @@ def test_all_that_is_wrong_with_the_files_is_told_at_once(settings: Settings) ->
 
     assert [fault.message.split(":")[0] for fault in refused.value.faults] == [
         "line 1 is not a producer's name, a blank and a token",
-        "the token in line 2 has less than 16 bytes",
+        "line 2 has a token of less than 16 bytes",
         "line 3 names a producer that producers_file does not name",
     ]
     assert "short" not in str(refused.value).replace("shorter", "")
