@@ -229,7 +229,8 @@ def _posts() -> Panel:
 
 def _posted() -> Panel:
     says = "Posted events a second: accepted, unacknowledged (posted again by the client), or why they were refused."
-    query = over_time(rate(worker("gateway_events_total"), "result"), "{{result}}")
+    posted, accepted = worker("gateway_events_total"), worker("gateway_events_total", 'result="accepted"')
+    query = over_time(f"{rate(posted, 'result')} > 0 or {rate(accepted, 'result')}", "{{result}}")
     about = About("Posted events", "suffix: events/s", says, NO_GATEWAY, alerts=("StreamPeerPostsRefused",))
     return graph(about, query, axis=Axis(low=0))
 

@@ -124,6 +124,8 @@ class Counts:
         seconds = self._made(Histogram, "gateway_seconds", buckets=BY_NAME_OF_GATEWAY["gateway_seconds"].buckets)
         # Looked up once each: there are few results and statuses.
         self.events = cache(events.labels)
+        for result in ("accepted", "unacknowledged", *Reason):  # from 0, or rate would not see the first
+            self.events(result)
         self.seconds = cache(lambda status: seconds.labels(str(status)))
         self._made(Gauge, "gateway_bytes").set_function(lambda: room.taken)
         self._made(Gauge, "gateway_ready").set_function(lambda: brokers.ready()[0])

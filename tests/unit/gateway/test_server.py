@@ -268,7 +268,7 @@ async def test_the_metrics_are_those_of_the_catalogue(settings: Settings) -> Non
         family = found[metric.full_name.removesuffix("_total")]
         assert (family.type, family.documentation) == (metric.kind, metric.help)
     events = {sample.labels["result"]: sample.value for sample in found["stream_peer_gateway_events"].samples}
-    assert events == {"accepted": 1, "not-json": 1}
+    assert events == {"accepted": 1, "unacknowledged": 0, **{str(reason): 0 for reason in Reason}, "not-json": 1}
 
 
 async def test_metrics_need_the_token_of_others_who_ask(settings: Settings, tmp_path: Path) -> None:
