@@ -54,7 +54,9 @@ WRONG = {
     "feedSettings: {feeds: {1e30: {quorum: 3}}}": "the name of a feed as 1e+30",
     "feedSettings: {feeds: {.inf: {quorum: 3}}}": "the name of a feed as .inf",
     "feedSettings: {defaults: {guard: off}}": "guard",
-    "feedSettings: {feeds: {econ: {guard: on}}}": "guard",
+    "feedSettings: {feeds: {econ: {guard: on}}}": "guard of econ",
+    "feedSettings: {defaults: {mixer: {trust_prior: on}}}": "trust_prior of defaults",
+    "feedSettings: {feeds: {econ: {shadows: [{name: a}, {mixer: {trust_prior: off}}]}}}": "trust_prior of econ",
     # Security that cannot work
     "kafka: {security: {protocol: SASL_SSL}}": "protocol",
     "kafka: {security: {protocol: sasl_ssl, passwordSecret: {name: a}}}": "kafka.security.username",

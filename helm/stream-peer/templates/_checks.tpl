@@ -63,12 +63,24 @@
 
 {{/* Helm reads `no:` and `off` as false and `010:` as 8, and the chart cannot see what was written. */}}
 {{- define "stream-peer.checkFeedNames" -}}
-{{- range $name, $settings := merge (dict "defaults" .Values.feedSettings.defaults) .Values.feedSettings.feeds -}}
-{{- if kindIs "bool" (get $settings "guard") -}}
-{{- fail (printf "feedSettings: guard of %s: write \"on\" or \"off\" in quotes; Helm reads them without as true and false" $name) -}}
-{{- end -}}
+{{- include "stream-peer.checkWords" (dict "feed" "defaults" "within" .Values.feedSettings.defaults) -}}
+{{- range $name, $settings := .Values.feedSettings.feeds -}}
+{{- include "stream-peer.checkWords" (dict "feed" $name "within" $settings) -}}
 {{- if regexMatch "^(true|false|null|[+-]?([0-9]+([.][0-9]*)?([eE][+-]?[0-9]+)?|[.](inf|nan)))$" $name -}}
 {{- fail (printf "feedSettings.feeds: Helm read the name of a feed as %s, which may not be what you wrote (no, off, 010): apply the settings of such a feed by `stream-peer settings apply` and set setUp.applyFeedSettings to false" $name) -}}
+{{- end -}}
+{{- end -}}
+{{- end -}}
+
+{{/* Settings that are a word, however deep in those of a feed. */}}
+{{- define "stream-peer.checkWords" -}}
+{{- $feed := .feed -}}
+{{- if or (kindIs "map" .within) (kindIs "slice" .within) -}}
+{{- range $name, $value := .within -}}
+{{- if and (has $name (list "guard" "trust_prior")) (kindIs "bool" $value) -}}
+{{- fail (printf "feedSettings: %s of %s: write \"on\" or \"off\" in quotes; Helm reads them without as true and false" $name $feed) -}}
+{{- end -}}
+{{- include "stream-peer.checkWords" (dict "feed" $feed "within" $value) -}}
 {{- end -}}
 {{- end -}}
 {{- end -}}
