@@ -8,6 +8,7 @@ import click
 from stream_peer.cli.options import (
     Invocation,
     OfFiles,
+    feed_as_option,
     file_options,
     must_be_feed_name,
     must_be_usable,
@@ -64,6 +65,7 @@ _BACKWARDS = "--from is after --to"
 )
 @click.option("--inputs", is_flag=True, help="List the numbers that the weight at the end is read from.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON, with a term for each question, round and cause.")
+@feed_as_option
 @file_options
 @settings_options(in_replay=True)
 @click.pass_context

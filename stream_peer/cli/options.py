@@ -206,9 +206,9 @@ _config_option = click.option(
 class OfFiles(NamedTuple):
     """What the command line says of how files are to be read; the names are those of the flags' parameters."""
 
-    feed_as: str | None
     assignments: tuple[str, ...]
     reveal: "RevealedShare | None"
+    feed_as: str | None = None
 
     def options(self, invocation: Invocation, **more: Any) -> "ReplayOptions":
         """All that a replay wants to know; ``more`` are other fields of its options."""
@@ -260,8 +260,11 @@ def share_and_seed(context: click.Context, option: click.Parameter, text: str) -
     return None if told_of == (1.0, None) else told_of
 
 
+feed_as_option = click.option(
+    "--feed-as", metavar="FEED", help="Of files: put all events into this feed, whatever they say."
+)
+
 _FLAGS = (
-    click.option("--feed-as", metavar="FEED", help="Of files: put all events into this feed, whatever they say."),
     click.option(
         "--set",
         "assignments",
@@ -286,7 +289,7 @@ def file_options(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @wraps(function)
     def with_flags(*arguments: Any, **options: Any) -> Any:
-        of_files = OfFiles(*(options.pop(name) for name in OfFiles._fields))
+        of_files = OfFiles(**{name: options.pop(name) for name in OfFiles._fields if name in options})
         return function(*arguments, of_files=of_files, **options)
 
     decorated: Callable[..., Any] = with_flags

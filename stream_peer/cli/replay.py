@@ -11,6 +11,7 @@ from stream_peer.cli.options import (
     Invocation,
     NamedPath,
     OfFiles,
+    feed_as_option,
     file_options,
     in_a_directory,
     must_be_usable,
@@ -58,6 +59,7 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
 
 @click.command(name="replay")
 @click.argument("files", nargs=-1, type=click.Path(path_type=Path), metavar="FILE…")
+@feed_as_option
 @file_options
 @click.option(
     "--shadow",

@@ -77,6 +77,12 @@ def test_whatif_replays_what_import_file_writes(capsys: Capture, samples: Path, 
     assert apart.partition("\n\n")[2].strip() in at_once
 
 
+def test_whatif_names_the_feed_by_one_flag_only(capsys: Capture, file: Path) -> None:
+    ended = run(capsys, "whatif", "csv", str(file), "--feed", "a", "--feed-as", "b")
+
+    assert (ended.code, "--feed-as" in ended.err) == (2, True)
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "why"),
     [
