@@ -54,7 +54,7 @@ _FLAGS = (
         multiple=True,
         metavar="ROLE=COLUMN",
         help="Of csv, parquet, llm-panel: the column of a role (question, expert, probability, time, outcome, opens,"
-        " closes, resolved), if its name is none that is looked for.",
+        " closes, resolved, option, threshold), if its name is none that is looked for.",
     ),
     click.option(
         "--unit",
