@@ -225,7 +225,7 @@ def verdict_lines(scores: Scores) -> list[str]:
         note = f"  {best.expert_id}, known only in hindsight; {there}"
         rows.append(("best expert", best.loss, note))
     asked = f"{scores.questions:,} questions whose outcome was revealed"
-    lines = [f"Mean squared loss of the last forecasts on {asked} (smaller is better):"]
+    lines = [f"Mean squared loss of the scored forecasts on {asked} (smaller is better):"]
     return lines + [f"  {name:<15} {loss:.4f}{note}" for name, loss, note in rows]
 
 

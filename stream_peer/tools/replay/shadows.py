@@ -245,7 +245,7 @@ def _read(shadow: ReplayShadow, feed: str, document: Mapping[str, Any]) -> FeedS
 
 
 _NAME_WIDTH = 40
-_WHAT = "stretched forecasts of all rounds of the same resolved questions, beside the live ones; smaller is better"
+_WHAT = "stretched scored forecasts of the same resolved questions, beside the live ones; smaller is better"
 
 
 def shadow_table(by_feed: Mapping[str, Sequence[ShadowScores]]) -> str:

@@ -178,7 +178,7 @@ def shadows_card(page: FeedPage) -> str:
         return ""
     text = (
         "Forecasts under other settings on the same questions, before their outcomes. Scores are of stretched "
-        "mixes; smaller is better. Regret below 0: the shadow lost less than the live mix."
+        "scored forecasts; smaller is better. Regret below 0: the shadow lost less than the live mix."
     )
     return card(
         "Shadows", text, html_table("Shadows beside the live mix", _SHADOW_HEADS, map(_shadow_row, shadows)), wide=True
