@@ -1,7 +1,8 @@
 """Every exception of stream_peer, each with what an operator should do about it.
 
 ``exit_code`` is what the command line returns when the exception ends a command:
-2 usage, 69 broker unavailable or workers not ready, 70 internal, 77 not authorised, 78 bad settings.
+2 usage, files or a refused transfer, 65 nothing usable, 69 broker or registry unavailable or workers not ready,
+70 internal, 77 not authorised, 78 bad settings, topics or state.
 """
 
 from typing import ClassVar, NamedTuple

@@ -107,8 +107,9 @@ def cli() -> None:
 
     \b
     Exit codes: 0 done or stopped cleanly, 1 not healthy, a difference in replay --from-log or a missed band in paper,
-    2 usage, 65 no usable line in the files, 69 no broker, or workers cannot do it yet, 70 internal error,
-    77 not authorised, 78 settings or topics are wrong.
+    2 usage, a file, or a refused export or import, 65 no usable line in the files, 69 no broker or schema registry, or
+    workers cannot do it yet, 70 internal error, 77 not authorised, 78 settings, topics or state are wrong,
+    130 interrupted.
     """  # noqa: D301 - \b is click's mark for lines that are not to be joined
 
 
