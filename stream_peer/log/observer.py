@@ -48,10 +48,10 @@ class Observer:
         """Records were deleted from the input before they were read (retention shorter than the outage)."""
 
     def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
-        """A rebuild has folded ``done`` of ``total`` records; the partition folds nothing else until it ends."""
+        """A rebuild has folded ``done`` of ``total`` records; its feeds wait meanwhile, other feeds go on."""
 
     def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
-        """A rebuild has ended, and the partition continues."""
+        """A rebuild has ended; what waited for it follows."""
 
     def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
         """An audit compared the state with what it is computed from. If they differ, a rebuild follows."""

@@ -399,8 +399,8 @@ STATE = (
     ),
     _gauge(
         "rebuild_remaining_records",
-        "Log records that a rebuild has still to read; the partition waits meanwhile. Not falling: the"
-        " rebuild is stuck.",
+        "Log records that a rebuild has still to read; records of its feeds wait meanwhile, other feeds go on. Not"
+        " falling: the rebuild is stuck.",
         "stage",
         "partition",
     ),
