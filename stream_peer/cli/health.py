@@ -19,7 +19,9 @@ _ASKED_AT = {"0.0.0.0": "127.0.0.1", "::": "::1", "": "127.0.0.1"}  # noqa: S104
 
 @click.command(name="health")
 @click.option("--live", is_flag=True, help="Ask whether it makes progress: if not, it should be restarted.")
-@click.option("--started", is_flag=True, help="Ask whether it was ready once since its start.")
+@click.option(
+    "--started", is_flag=True, help="Ask whether it has recovered its first assignment, or still waits for brokers."
+)
 @click.option(
     "--timeout",
     type=click.FloatRange(0.01, 600.0),
@@ -36,8 +38,8 @@ def health_command(
     """Ask the worker on this machine whether it is ready; end with 0 if it is, with 1 and the reason if not.
 
     It finds the worker by the settings the worker has (file, environment or flags) and needs no token. Ready means:
-    its partitions are assigned and recovered. The image's HEALTHCHECK is this command; Kubernetes asks
-    /healthz/ready, /healthz/live and /healthz/startup itself.
+    its partitions are assigned and recovered, none is being rebuilt, brokers answer and topics are as planned. The
+    image's HEALTHCHECK is this command; Kubernetes asks /healthz/ready, /healthz/live and /healthz/startup itself.
 
     \b
     stream-peer health

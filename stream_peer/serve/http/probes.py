@@ -41,7 +41,7 @@ class HealthAnswers(HealthProbe, Protocol):
     """The state of the worker, and whether it has started: each answer is (yes, why not)."""
 
     def started(self) -> tuple[bool, str]:
-        """Whether it was ready once."""
+        """Whether it has recovered its first assignment, or still waits for its first brokers."""
 
 
 class Probes:

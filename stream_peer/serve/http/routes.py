@@ -128,8 +128,20 @@ ROUTES: Sequence[Route] = (
     Route("/", "statusPage", "The status page: weights and trust of feeds, lag.", "text/html"),
     Route(METRICS, "metrics", "Metrics in the text format of Prometheus.", "text/plain"),
     Route("/healthz/live", "live", "Whether the worker makes progress; if not, restart it.", Probe, others=[503]),
-    Route("/healthz/ready", "ready", "Whether its partitions are assigned and recovered.", Probe, others=[503]),
-    Route("/healthz/startup", "startup", "Whether it was ready once.", Probe, others=[503]),
+    Route(
+        "/healthz/ready",
+        "ready",
+        "Whether partitions are assigned and recovered, none is being rebuilt, brokers answer, topics are as planned.",
+        Probe,
+        others=[503],
+    ),
+    Route(
+        "/healthz/startup",
+        "startup",
+        "Whether it has recovered its first assignment, or still waits for its first brokers.",
+        Probe,
+        others=[503],
+    ),
     Route("/version", "version", "Which release runs.", Version),
     Route("/openapi.json", "openapi", "This document.", "application/json"),
     Route(
