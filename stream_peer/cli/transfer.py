@@ -75,7 +75,8 @@ def import_command(invocation: Invocation, *, file: Path, feed: str | None, othe
 
     The feed must not know questions here. Its settings must give its numbers the same meaning (`stream-peer settings
     apply` first), and the secret must be the same. Its records are appended to feed-log, then its questions go to
-    control-events. An import that was interrupted goes on if it is tried again. Revisions start from 0 again.
+    control-events. An import that was interrupted goes on if it is tried again. Revisions are
+    offsets of the feed-log here, so they may be lower than before.
 
     \b
     stream-peer import econ.feed.gz --bootstrap other-kafka:9092
