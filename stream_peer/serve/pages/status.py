@@ -346,7 +346,8 @@ def _unused(view: StatusView) -> str:
         'aria-label="Forecasts not used as stated"><table class="lag"><caption class="note">Accepted since this worker '
         "started. Late: used only from <code>backdate_limit</code> before they arrived (a feed with past events needs "
         "<code>history: true</code>). Repeated, overtaken: late, and the expert had said the same, or something "
-        "newer. Too late: their question had closed. Trimmed: the expert has too many forecasts of one "
+        "newer. Too late: the history of their question is no longer kept (<code>history_for</code>), or they are of a "
+        "new option or threshold after the resolution. Trimmed: the expert has too many forecasts of one "
         "question.</caption>"
         f"<thead><tr>{heads}</tr></thead><tbody>{rows}</tbody></table></div></section>"
     )
