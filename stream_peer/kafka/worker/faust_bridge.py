@@ -3,7 +3,8 @@
 In this order: the private names that are relied on, checked at start; the assignor; the table, of which only recovery
 is used; heartbeats, which renew a lease and name an instance; the client's thread; the consumer; the app; the writer;
 the process; what all clients share; the reader of a log.
-The rest of ``kafka.worker`` meets Kafka through ``port`` only, which a rule of the import linter enforces.
+Of the rest of ``kafka.worker`` ``worker`` assembles this, ``feed_owners`` asks it for the members of a group, and all
+else meets Kafka through ``port`` only, which rules of the import linter enforce.
 """
 
 import asyncio
