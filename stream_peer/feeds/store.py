@@ -8,7 +8,8 @@ key         value
 ``p/F/Q``   the parts of a round that are there so far
 ``h/F/Q``   of a question that moved, whether the feed publishes it
 ``g/F/G``   empty: a group is to be published once all its parts were handed over
-``o/R/N``   a hand-over that may not be in the feed-log yet
+``o/R/N``   a hand-over, or named blocks, that may not be in the feed-log yet
+``i/F/N``   a part of a feed that a former release's import brings, until all are there
 ==========  ==========================================================================
 
 Large values are cut into several records, see ``pieces``.
