@@ -1,7 +1,7 @@
 # Everything that is done to this repository by hand or by CI. A fresh clone needs python3 (3.11 or newer) and make.
 #
 #   make demo     the whole service on this machine, on real data, with a live table and a report
-#   make test     unit, property and doctests, then integration on the most real broker that can be had
+#   make test     integration on the most real broker that can be had, then property, golden, simulation, unit, doctests
 #   make faults   all runs of faults on real Kafka, and a table of what each induced and found; `make test` has some
 #   make image    build the image and run it, confined, against a real Kafka
 #   make stack    Kafka, two workers, Prometheus and Alertmanager on this machine; ONCE=1 checks that they work, and ends
