@@ -52,8 +52,6 @@ log = structlog.get_logger(__name__)
 _GC_THRESHOLDS = (100_000, 50, 100)  # batches make many short-lived objects: 15-25 % of the CPU at the defaults
 
 
-_EMBEDDED_PARTITIONS = 4
-
 StageMaker = Callable[[int], Stage]
 
 
@@ -125,7 +123,7 @@ def run(
     if health is not None:
         health.attach(assembly.heartbeats, assembly.apps)
     if owners is not None:
-        owners.attach(settings, assembly.feed_app, partition_counts(settings)[1], SystemRuntime.now)
+        owners.attach(settings, assembly.feed_app, settings.partitions.feed_log, SystemRuntime.now)
     monitor = assembly.monitor
     watchdog = Watchdog(assembly.heartbeats)
     watching = Jobs(monitor.beat, monitor.ask_broker, monitor.look, begin=watchdog.start, end=monitor.stop)
@@ -164,7 +162,7 @@ def _assemble(
     )
     runtime = SystemRuntime()
     heartbeats = Heartbeats(deadlines, runtime.now)
-    compression = None if settings.compression == "none" or settings.broker == "embedded" else settings.compression
+    compression = None if settings.compression == "none" else settings.compression
     options = {"bootstrap_servers": settings.bootstrap, **aiokafka_options(settings.security)}
     writer = KafkaWriter(options, compression, settings.broker_patience)
     clock = BrokerClock(runtime.now)
@@ -257,16 +255,10 @@ def _app(
     settings: Settings, context: WorkerContext, app: Literal["question", "feed"], ownership: Ownership, lease: Lease
 ) -> RunningApp:
     inputs = {stage.input.stage_name: topic for topic, stage in ownership.stages.items()}
-    table = StateTable(f"{app}-state", partition_counts(settings)[app == "feed"])
+    counts = settings.partitions
+    table = StateTable(f"{app}-state", counts.feed_log if app == "feed" else counts.forecast_events)
     made = stage_app(settings.app_id(app), settings, ownership, context.observer, lease, inputs, table)
     return RunningApp(made, ownership)
-
-
-def partition_counts(settings: Settings) -> tuple[int, int]:
-    """Partitions of forecast-events and of feed-log."""
-    if settings.broker == "embedded":
-        return _EMBEDDED_PARTITIONS, _EMBEDDED_PARTITIONS
-    return settings.partitions.forecast_events, settings.partitions.feed_log
 
 
 def product_stages(
@@ -277,15 +269,15 @@ def product_stages(
     from stream_peer.questions.control_stage import ControlStage
     from stream_peer.questions.stage import QuestionStage
 
-    questions, feeds = partition_counts(settings)
+    counts = settings.partitions
     forecasts, feed_log = settings.topic(topics.FORECAST_EVENTS), settings.topic(topics.FEED_LOG)
     controls = settings.topic(topics.CONTROL_EVENTS)
     return StageMakers(
         lambda p: QuestionStage(
             topic=forecasts,
             partition=p,
-            partitions=questions,
-            feed_log_partitions=feeds,
+            partitions=counts.forecast_events,
+            feed_log_partitions=counts.feed_log,
             secret=secret,
             producers=producers,
             signatures=signatures,
@@ -294,8 +286,8 @@ def product_stages(
         lambda p: ControlStage(
             topic=controls,
             partition=p,
-            forecast_partitions=questions,
-            feed_log_partitions=feeds,
+            forecast_partitions=counts.forecast_events,
+            feed_log_partitions=counts.feed_log,
             signatures=signatures,
         ),
     )

@@ -24,9 +24,7 @@ from typing import Any, Self
 import stamina
 
 from stream_peer.errors import BrokerUnavailableError, MissingExtraError, SettingFault, SettingsError
-
-PARTITIONS = 4
-"""Of every topic of an embedded broker."""
+from stream_peer.settings.process.checks import EMBEDDED_PARTITIONS
 
 
 class EmbeddedBroker:
@@ -74,7 +72,7 @@ class EmbeddedBroker:
     @stamina.retry(on=BrokerUnavailableError, timeout=10.0, attempts=None, wait_initial=0.05, wait_max=0.5)
     def _touch(self, topic: str) -> None:
         found = self._host.list_topics(topic, timeout=10).topics[topic]
-        if found.error is not None or len(found.partitions) != PARTITIONS:
+        if found.error is not None or len(found.partitions) != EMBEDDED_PARTITIONS:
             msg = f"the embedded broker does not make the topic {topic}: {found.error}"
             raise BrokerUnavailableError(msg)
 

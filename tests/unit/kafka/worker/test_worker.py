@@ -1,12 +1,10 @@
-"""Exit codes and assembly."""
+"""Exit codes."""
 
 import pytest
 from aiokafka import errors as kafka
 
 from stream_peer.errors import ForeignWriterError, TopicsError
 from stream_peer.kafka.worker.faust_bridge import exit_code
-from stream_peer.kafka.worker.worker import partition_counts
-from stream_peer.settings.process import Partitions, Settings
 
 
 @pytest.mark.parametrize(
@@ -25,10 +23,3 @@ from stream_peer.settings.process import Partitions, Settings
 )
 def test_the_exit_code_says_what_an_operator_may_do(error: BaseException | None, code: int) -> None:
     assert exit_code(error) == code
-
-
-def test_an_embedded_broker_has_four_partitions_whatever_the_settings_say() -> None:
-    partitions = Partitions(forecast_events=8, feed_log=3)
-
-    assert partition_counts(Settings(partitions=partitions)) == (8, 3)
-    assert partition_counts(Settings(partitions=partitions, broker="embedded")) == (4, 4)

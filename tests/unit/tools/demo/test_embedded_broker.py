@@ -11,14 +11,14 @@ from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.control_events import apply_document, apply_everywhere, newest_document
 from stream_peer.kafka.worker.faust_bridge import cluster_ids
 from stream_peer.settings.process import Settings
-from stream_peer.tools.demo.brokers import PARTITIONS, EmbeddedBroker
+from stream_peer.tools.demo.brokers import EmbeddedBroker
 
 
 def test_topics_exist_from_the_start_with_four_partitions_each() -> None:
     with EmbeddedBroker(["first", "second"]) as broker:
         seen = Producer({"bootstrap.servers": broker.bootstrap}).list_topics(timeout=10).topics
 
-    assert {name: len(topic.partitions) for name, topic in seen.items()} == {"first": PARTITIONS, "second": PARTITIONS}
+    assert {name: len(topic.partitions) for name, topic in seen.items()} == {"first": 4, "second": 4}
 
 
 def test_a_topic_that_exists_can_be_asked_for_again() -> None:
