@@ -4,8 +4,10 @@ import os
 import signal
 import sys
 
-if sys.argv[1:2] == ["worker"]:  # told to stop in the second or two that imports take, a worker ends with 0
-    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+if sys.argv[1:2] == ["worker"]:  # told to stop before it runs, it ends with 0: nothing is begun
+    for number in (signal.SIGINT, signal.SIGTERM):
+        # No exception: Python drops one that comes while it finalises an object, and the worker would go on.
+        signal.signal(number, lambda *_: os._exit(0))
 
 from stream_peer.cli.group import cli, main
 

@@ -1,11 +1,10 @@
 """``stream-peer worker``: settings, logs, metrics, health and the apps, introduced to each other."""
 
 import os
-import signal
 import socket
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -65,7 +64,7 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
     settings = invocation.settings
     fault = fault_from(os.environ)
     keys = Keys(read_secret(settings), required_signing_keys(settings), read_producers(settings))
-    with _stops_cleanly(), bound_address(invocation.loaded) as bound, EarlyProbes(bound) as early:
+    with bound_address(invocation.loaded) as bound, EarlyProbes(bound) as early:
         logs.configure(settings.log, secrets=(*settings.secrets(), *_as_secrets(keys.signing)))
         watch = TopicsWatch(_topics_check(invocation), _check_brokers(invocation))
         if settings.broker == "kafka":
@@ -76,20 +75,6 @@ def worker_command(context: click.Context, invocation: Invocation) -> None:
         with watch if settings.broker == "kafka" else nullcontext():
             code = _run(settings, keys, fault, bound, early, watch)
     context.exit(code)
-
-
-@contextmanager
-def _stops_cleanly() -> Iterator[None]:
-    """Told to stop, it ends with 0: nothing is begun before the worker runs, which then stops in its own way.
-
-    No exception: Python drops one that comes while it finalises an object, and the worker would go on.
-    """
-    before = {number: signal.signal(number, lambda *_: os._exit(0)) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
 
 
 def _as_secrets(keys: Iterable[bytes]) -> Iterator[Secret]:

@@ -2,8 +2,6 @@
 
 import asyncio
 import gc
-import os
-import signal
 from collections.abc import Callable, Iterable, Sequence
 from typing import Literal, NamedTuple
 
@@ -112,8 +110,6 @@ def run(
     StreamPeerError
         If the worker cannot start; it carries the exit code.
     """
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, _stop_before_start)
     faust_bridge.check()
     gc.set_threshold(*_GC_THRESHOLDS)
     asyncio.set_event_loop(asyncio.new_event_loop())
@@ -130,14 +126,6 @@ def run(
     members = (app.member for app in assembly.apps)
     worker = StageWorker(assembly.heartbeats, assembly.writer, watching, *members, *services)
     return worker.run()
-
-
-def _stop_before_start(_number: int, _frame: object) -> None:
-    """Told to stop while it still waits for a broker: nothing was begun, so it stops cleanly.
-
-    No exception: Python drops one that comes while it finalises an object, and the worker would go on.
-    """
-    os._exit(0)
 
 
 class _Assembly(NamedTuple):

@@ -176,6 +176,7 @@ def _freeze_after(requests: int) -> None:
 
 def main() -> int:
     """Run the worker of the environment; return its exit code."""
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))  # told to stop before it runs, as `stream-peer worker` does
     processors: list[Any] = [
         structlog.processors.TimeStamper("%H:%M:%S.%f"),
         structlog.processors.format_exc_info,

@@ -73,12 +73,12 @@ _BEFORE_THE_START = """
 
     class Finalised:
         def __del__(self):
-            signal.raise_signal(signal.Signals[sys.argv[1]])
+            signal.raise_signal(signal.Signals[sys.argv[2]])
 
     def interrupted(*_):
         Finalised()
 
-    KafkaAdmin.check = interrupted if sys.argv[2] == "brokers" else lambda *_: {}
+    KafkaAdmin.check = interrupted if sys.argv[3] == "brokers" else lambda *_: {}
     contract.check = interrupted
     main(["worker", "--bootstrap", "127.0.0.1:1", "--http-port", "0"])
 """
@@ -88,7 +88,7 @@ _BEFORE_THE_START = """
 @pytest.mark.parametrize("number", ["SIGINT", "SIGTERM"])
 def test_a_signal_before_the_start_stops_the_worker_cleanly(number: str, place: str, tmp_path: Path) -> None:
     """Even while an object is finalised, where Python would drop an exception."""
-    command = [sys.executable, "-c", textwrap.dedent(_BEFORE_THE_START), number, place]
+    command = [sys.executable, "-c", textwrap.dedent(_BEFORE_THE_START), "worker", number, place]
     key = tmp_path / "signing-key"
     key.write_bytes(b"0123456789abcdef")
     environment = {**os.environ, "STREAM_PEER_BROKER_PATIENCE": "1s", "STREAM_PEER_SIGNING_KEY_FILE": str(key)}
