@@ -69,20 +69,16 @@ class Keys(NamedTuple):
     producers: Producers | None = None
 
 
-def _no_fault(_place: str) -> None:
-    """Nothing goes wrong here."""
-
-
 def run(
     settings: Settings,
     observer: Observer,
     keys: Keys,
     services: Iterable[object] = (),
     *,
+    fault: Callable[[str], None],
     health: Health | None = None,
     owners: FeedOwners | None = None,
     stages: StageMakers | None = None,
-    fault: Callable[[str], None] = _no_fault,
 ) -> int:
     """Run a worker until it is told to stop; return its exit code.
 
@@ -96,14 +92,14 @@ def run(
         What is known to the workers of this release alone.
     services : iterable of mode.Service
         Run beside the apps: the HTTP server.
+    fault : callable
+        Called at the named places where tests let the process die.
     health : Health or None
         Attached to this worker before it starts.
     owners : FeedOwners or None
         Attached as well.
     stages : StageMakers or None
         Other stages than the product's, for tests.
-    fault : callable
-        Called at the named places where tests let the process die.
 
     Raises
     ------
