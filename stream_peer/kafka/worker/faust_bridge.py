@@ -88,7 +88,7 @@ from stream_peer.kafka.client.read import AnyNames
 from stream_peer.kafka.client.security import ISOLATION, read_token, security_options, token_file
 from stream_peer.kafka.client.topic_plan import Ids
 from stream_peer.kafka.worker.heartbeats import Heartbeats
-from stream_peer.kafka.worker.lease import Lease, Right
+from stream_peer.kafka.worker.lease import EXPELLED, Lease, Right
 from stream_peer.kafka.worker.port import (
     Appended,
     Delivery,
@@ -1268,9 +1268,6 @@ def _right(batch: Any) -> Right:
     return Right.HOLDS if tenure is None else tenure.lease.right(tenure.term)
 
 
-_NOT_SENT = "records were not sent: the group gave the partitions to other workers, as this one was silent too long"
-
-
 class LeasedSend(SendProduceReqHandler):
     """A request of the producer, of those batches whose lease holds when it is sent."""
 
@@ -1301,7 +1298,7 @@ class LeasedSend(SendProduceReqHandler):
 
     def _drop(self, batch: Any) -> None:
         """Leave a batch out for good. Its sequence number is gone: a producer with another id goes on."""
-        batch.failure(LeaseEndedError(_NOT_SENT))
+        batch.failure(LeaseEndedError(f"records were not sent: {EXPELLED}"))
         batch.future.exception()  # nobody may wait for it any more
         manager = self._sender._txn_manager  # noqa: SLF001
         manager._pid_and_epoch = PidAndEpoch(NO_PRODUCER_ID, NO_PRODUCER_EPOCH)  # noqa: SLF001

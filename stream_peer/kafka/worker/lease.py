@@ -12,6 +12,7 @@ from enum import Enum
 from stream_peer.errors import LeaseEndedError
 
 NO_TERM = -1
+EXPELLED = "the group gave the partitions to other workers, as this one was silent too long"
 _LOOK_SECONDS = 0.1
 
 
@@ -104,5 +105,4 @@ class Lease:
         while (right := self.right(term)) is Right.WAITS:  # noqa: ASYNC110 - nothing tells of its end
             await asyncio.sleep(_LOOK_SECONDS)
         if right is Right.OVER:
-            msg = "the group gave the partitions to other workers, as this one was silent too long"
-            raise LeaseEndedError(msg)
+            raise LeaseEndedError(EXPELLED)
