@@ -62,10 +62,6 @@ class MethodSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_f
 
 
 BUILT_IN = MethodSettings()
-PAPER = MethodSettings(
-    against="group-a", error_rate="two-groups", learner="any-time-hedge", pricing="frozen", mixer="select"
-)
-"""The preset ``paper``: everybody against the answer of group A, at the error rate of the time, for good."""
 
 
 def changed_settings(settings: "MethodSettings | MixerSettings") -> dict[str, object]:

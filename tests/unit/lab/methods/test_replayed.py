@@ -22,7 +22,7 @@ from stream_peer.numerics.error_rates import ErrorRate
 from stream_peer.numerics.error_rates.groups import TwoGroupSums
 from stream_peer.numerics.error_rates.truth import TruthSums
 from stream_peer.numerics.learners import hedge, hedge_rate
-from stream_peer.settings.feed.model import PAPER, FeedSettings, MethodSettings
+from stream_peer.settings.feed.model import FeedSettings, MethodSettings
 from tests.feed_variants import GROUPS, RATES, Settings
 
 FORECASTS = np.array([0.9, 0.4, 0.4, 0.2, 0.8])
@@ -157,7 +157,9 @@ def test_answers_of_groups_survive_being_written_as_one_number(bits: tuple[int, 
 
 
 def test_nobody_is_asked_in_groups_unless_groups_answer() -> None:
-    assert [n_groups(method()), n_groups(PAPER), n_groups(method(error_rate="three-references", **GROUPS))] == [0, 2, 3]
+    two, three = (method(error_rate=name, **GROUPS) for name in ("two-groups", "three-references"))
+
+    assert [n_groups(method()), n_groups(two), n_groups(three)] == [0, 2, 3]
     assert group_moments(NO_ANSWERS, 2) is None
 
 

@@ -8,7 +8,7 @@ import pytest
 from stream_peer.errors import SettingsError
 from stream_peer.settings.feed.checks import only_in_replay
 from stream_peer.settings.feed.document import load_document
-from stream_peer.settings.feed.model import BUILT_IN, PAPER, FeedSettings, MethodSettings
+from stream_peer.settings.feed.model import BUILT_IN, FeedSettings, MethodSettings
 from tests.feed_variants import GROUPS, KNOWN, VARIANTS, Settings, variant
 
 THREE_CLASSES = {"error_rate": "three-class-references", **GROUPS}
@@ -127,16 +127,6 @@ def test_a_feed_with_the_preset_paper_may_say_that_the_defaults_of_the_others_ar
     assert load_document({"defaults": others, "feeds": feeds}).of("econ") == taken({"preset": "paper"})
     with pytest.raises(SettingsError, match=r"feeds\.econ\.mixer\.peer_rate"):
         load_document({"defaults": others, "feeds": {"econ": {"preset": "paper"}}})
-
-
-def test_the_preset_paper_is_what_its_settings_would_be_but_for_its_own_mean() -> None:
-    assert PAPER != BUILT_IN
-    assert taken(variant(**_named(PAPER))).method == PAPER
-
-
-def _named(method: MethodSettings) -> dict[str, Any]:
-    names = MethodSettings.__struct_fields__
-    return {name: getattr(method, name) for name in names if getattr(method, name) != getattr(BUILT_IN, name)}
 
 
 def test_the_documentation_names_every_variant(repository: Path) -> None:
