@@ -14,16 +14,15 @@ import subprocess
 import tempfile
 import time
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from random import SystemRandom
 from types import TracebackType
 from typing import Any, Self
 
-import stamina
-
-from stream_peer.errors import BrokerUnavailableError, MissingExtraError, SettingFault, SettingsError
+from stream_peer.errors import BrokerUnavailableError, MissingExtraError, SettingFault, SettingsError, StreamPeerError
 from stream_peer.settings.process.checks import EMBEDDED_PARTITIONS
 
 
@@ -67,14 +66,11 @@ class EmbeddedBroker:
     def create_topics(self, topics: Iterable[str]) -> None:
         """Make topics by asking for them, the only way that this broker knows; existing ones stay."""
         for topic in topics:
-            self._touch(topic)
+            until(partial(self._has, topic), 10.0, f"the embedded broker did not make the topic {topic}")
 
-    @stamina.retry(on=BrokerUnavailableError, timeout=10.0, attempts=None, wait_initial=0.05, wait_max=0.5)
-    def _touch(self, topic: str) -> None:
+    def _has(self, topic: str) -> bool:
         found = self._host.list_topics(topic, timeout=10).topics[topic]
-        if found.error is not None or len(found.partitions) != EMBEDDED_PARTITIONS:
-            msg = f"the embedded broker does not make the topic {topic}: {found.error}"
-            raise BrokerUnavailableError(msg)
+        return found.error is None and len(found.partitions) == EMBEDDED_PARTITIONS
 
 
 def _client_class() -> Any:
@@ -90,6 +86,7 @@ KAFKA = "4.1.1"
 LEAST_JAVA = 17
 READY_SECONDS = 90.0
 _STOP_SECONDS = 15.0
+_PAUSE_SECONDS = 0.05
 
 _ARTIFACTS = (
     ("org.apache.kafka", "kafka_2.13", KAFKA),
@@ -199,6 +196,31 @@ class LocalKafka:
         tail = log.read_text(errors="replace")[-500:] if log.exists() else "it logged nothing"
         msg = f"Kafka did not start within {READY_SECONDS:g} s: {tail}"
         raise BrokerUnavailableError(msg)
+
+
+def until(
+    condition: Callable[[], bool],
+    seconds: float,
+    what: str,
+    meanwhile: Callable[[], None] = lambda: None,
+    progress: Callable[[], object] = lambda: None,
+) -> None:
+    """Wait until a condition holds, as long as there is progress, and so many seconds more.
+
+    Raises
+    ------
+    StreamPeerError
+        If it does not in time; the message says what never came.
+    """
+    deadline, seen = time.monotonic() + seconds, progress()
+    while not condition():
+        if (now := progress()) != seen:
+            deadline, seen = time.monotonic() + seconds, now
+        if time.monotonic() > deadline:
+            msg = f"{what} within {seconds:g} s"
+            raise StreamPeerError(msg)
+        meanwhile()
+        time.sleep(_PAUSE_SECONDS)
 
 
 def end_process(process: "subprocess.Popen[bytes]", seconds: float) -> int | None:

@@ -1,14 +1,12 @@
 """What the demo does with the broker: sends events, reads outputs, asks how far the worker is."""
 
-import time
 import urllib.request
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from typing import Any, Literal
 
 from prometheus_client.parser import text_string_to_metric_families
 
-from stream_peer.errors import StreamPeerError
 from stream_peer.events import topics
 from stream_peer.kafka.client.admin import KafkaAdmin
 from stream_peer.kafka.client.read import TopicPartition, groupless_reader, partitions_of, poll
@@ -22,7 +20,6 @@ from stream_peer.tools.replay.history import ReplayHistory
 Stage = Literal["question", "feed"]
 
 _POLL_MILLISECONDS = 200
-_PAUSE_SECONDS = 0.05
 _LINGER_MILLISECONDS = 20
 _SCRAPE_SECONDS = 5.0
 _INPUTS: tuple[tuple[Stage, str], ...] = (
@@ -126,31 +123,6 @@ def connected(settings: Settings) -> Iterator[DemoKafka]:
     """
     with ExitStack() as stack:
         yield DemoKafka(settings, stack)
-
-
-def until(
-    condition: Callable[[], bool],
-    seconds: float,
-    what: str,
-    meanwhile: Callable[[], None],
-    progress: Callable[[], object] = lambda: None,
-) -> None:
-    """Wait until a condition holds, as long as there is progress, and so many seconds more.
-
-    Raises
-    ------
-    StreamPeerError
-        If it does not in time; the message says what never came.
-    """
-    deadline, seen = time.monotonic() + seconds, progress()
-    while not condition():
-        if (now := progress()) != seen:
-            deadline, seen = time.monotonic() + seconds, now
-        if time.monotonic() > deadline:
-            msg = f"{what} within {seconds:g} s"
-            raise StreamPeerError(msg)
-        meanwhile()
-        time.sleep(_PAUSE_SECONDS)
 
 
 def scrape_lag(url: str) -> dict[str, int]:

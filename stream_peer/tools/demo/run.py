@@ -19,8 +19,9 @@ from stream_peer.serve.feed_records import read_newest
 from stream_peer.settings.feed.document import load_document, with_method
 from stream_peer.settings.feed.model import NEWEST_METHOD
 from stream_peer.settings.process import Settings, flag_of
+from stream_peer.tools.demo.brokers import until
 from stream_peer.tools.demo.feed import FEED, MALFORMED, RANDOM_EXPERT, SETTINGS, closing_tick, paced, read_events
-from stream_peer.tools.demo.kafka import DemoKafka, connected, scrape_lag, until
+from stream_peer.tools.demo.kafka import DemoKafka, connected, scrape_lag
 from stream_peer.tools.demo.live_table import Glance, LiveTable
 from stream_peer.tools.demo.worker import DemoWorker
 from stream_peer.tools.replay.history import FeedHistory, Scores, brier
