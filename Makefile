@@ -143,7 +143,7 @@ lock: $(VENV)/.dev
 	mkdir -p build
 	$(PIP_COMPILE) --output-file requirements/build.txt requirements/build.in
 	$(PIP_COMPILE) --output-file requirements/runtime.txt pyproject.toml
-	$(PIP_COMPILE) --constraint requirements/runtime.txt --extra demo,speed,report --output-file requirements/demo.txt \
+	$(PIP_COMPILE) --constraint requirements/runtime.txt --extra demo,report --output-file requirements/demo.txt \
 		pyproject.toml
 	$(VENV)/bin/python -c "import tomllib; g = tomllib.load(open('pyproject.toml', 'rb'))['dependency-groups']; \
 		print(*g['dev'], *g['docs'], sep='\n')" > build/dev.in
