@@ -16,10 +16,8 @@ class Observer:
     def released(self, stage_name: str, partition: int) -> None:
         """The partition is no longer this worker's: its metrics end."""
 
-    def folded(
-        self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
-    ) -> None:
-        """Records up to ``last_offset`` were folded in ``seconds`` and their effects acknowledged by the broker."""
+    def folded(self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects) -> None:
+        """Records were folded in ``seconds`` and their effects acknowledged by the broker."""
 
     def snapshotted(self, stage_name: str, partition: int, rows: int, bytes_: int, seconds: float) -> None:
         """State was made durable: ``rows`` changelog records of ``bytes_`` bytes."""
@@ -50,10 +48,10 @@ class Observer:
     def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
         """A rebuild has folded ``done`` of ``total`` records; its feeds wait meanwhile, other feeds go on."""
 
-    def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
+    def rebuilt(self, stage_name: str, partition: int) -> None:
         """A rebuild has ended; what waited for it follows."""
 
-    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
+    def audited(self, stage_name: str, agrees: bool) -> None:  # noqa: FBT001 - what it was about
         """An audit compared the state with what it is computed from. If they differ, a rebuild follows."""
 
     def retried(self, batches: int) -> None:

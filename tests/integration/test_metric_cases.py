@@ -170,7 +170,7 @@ def many_questions(metrics: Metrics) -> None:
         stages[partition_of(key, len(stages))].step(record, effects)
     for partition, made in enumerate(stages):
         metrics.owned("question", partition, made)
-        metrics.folded("question", partition, MANY_QUESTIONS // 4, 1.0, effects, 0)
+        metrics.folded("question", partition, MANY_QUESTIONS // 4, 1.0, effects)
 
 
 @pytest.mark.slow
@@ -183,7 +183,7 @@ async def test_ten_thousand_experts_and_a_hundred_thousand_questions_have_a_boun
         metrics.owned("feed", partition, made)
         metrics.stored("feed", partition, 2, 1000)
         metrics.lag("feed", partition, 0, None)
-        metrics.folded("feed", partition, 2, 0.1, effects, 1)
+        metrics.folded("feed", partition, 2, 0.1, effects)
 
     async with serving(sources(metrics=metrics)) as client:
         answers = [await client.get("/metrics") for _ in range(2)]

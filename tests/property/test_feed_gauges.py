@@ -59,7 +59,7 @@ class Both:
             self.log.append(record)
             effects.outputs += carry_out_rebuilds(self.stage, self.log)
             self.stage.publish(effects)
-            self.metrics.folded("feed", 0, 1, 0.01, effects, record.offset)
+            self.metrics.folded("feed", 0, 1, 0.01, effects)
             self.twin.take(read_feed_log(record.value), {topic: newest(effects.outputs, topic) for topic in RECORDS})
 
     def restart(self) -> None:

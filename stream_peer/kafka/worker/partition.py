@@ -350,7 +350,7 @@ class OwnedPartition:
         await self._send(effects.outputs)
         self._driver.written(count)
         seconds = self._now() - began
-        self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects, self._driver.applied)
+        self._context.observer.folded(self.stage_name, self.tp.partition, count, seconds, effects)
 
     @property
     def _may_take(self) -> bool:
@@ -383,7 +383,7 @@ class OwnedPartition:
             return
         agrees = self._audits.work(stage)
         if agrees is not None:
-            self._context.observer.audited(self.stage_name, self.tp.partition, agrees)
+            self._context.observer.audited(self.stage_name, agrees)
             if not agrees:
                 log.error("audit_failed", topic=self.tp.topic, partition=self.tp.partition, offset=self._driver.applied)
 
@@ -413,9 +413,9 @@ class OwnedPartition:
                     await self._write(item.outputs)
                     item = next(work, None)
             self._progress = None
-        seconds = self._now() - began
-        log.info("rebuild_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=round(seconds, 1))
-        self._context.observer.rebuilt(self.stage_name, self.tp.partition, seconds)
+        seconds = round(self._now() - began, 1)
+        log.info("rebuild_ends", topic=self.tp.topic, partition=self.tp.partition, seconds=seconds)
+        self._context.observer.rebuilt(self.stage_name, self.tp.partition)
         while not (self._driver.may_step or self._driver.needs_rebuild):
             await self._handle()
 

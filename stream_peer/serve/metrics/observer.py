@@ -302,11 +302,8 @@ class Metrics(Observer):
 
     # What was done.
 
-    def folded(
-        self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects, last_offset: int
-    ) -> None:
+    def folded(self, stage_name: str, partition: int, records: int, seconds: float, effects: Effects) -> None:
         """Count a batch."""
-        del last_offset
         self._child("records_total", stage_name).inc(records)
         self._child("batch_records", stage_name).observe(records)
         self._child("batch_seconds", stage_name).observe(seconds)
@@ -389,15 +386,13 @@ class Metrics(Observer):
         """Note how far a rebuild is."""
         self._work.rebuilding[stage_name, partition] = done, total
 
-    def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
+    def rebuilt(self, stage_name: str, partition: int) -> None:
         """Count a rebuild; its progress ends."""
-        del seconds
         self._work.rebuilding.pop((stage_name, partition), None)
         self._child("rebuilds_total", stage_name).inc()
 
-    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:  # noqa: FBT001 - what it was about
+    def audited(self, stage_name: str, agrees: bool) -> None:  # noqa: FBT001 - what it was about
         """Count an audit."""
-        del partition
         self._child("audits_total", stage_name, "agrees" if agrees else "differs").inc()
 
     def retried(self, batches: int) -> None:

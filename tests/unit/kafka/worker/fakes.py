@@ -344,10 +344,10 @@ class Telling(NullObserver):
     def rebuilding(self, stage_name: str, partition: int, done: int, total: int) -> None:
         self.rebuilds.append((done, total))
 
-    def rebuilt(self, stage_name: str, partition: int, seconds: float) -> None:
+    def rebuilt(self, stage_name: str, partition: int) -> None:
         self.ended += 1
 
-    def audited(self, stage_name: str, partition: int, agrees: bool) -> None:
+    def audited(self, stage_name: str, agrees: bool) -> None:
         self.audits.append(agrees)
 
     def input_lost(self, topic: str, partition: int, records: int) -> None:

@@ -55,7 +55,7 @@ def after(*effects: Effects) -> Metrics:
     """Metrics of a worker whose stages caused all this."""
     metrics = Metrics()
     for each in effects:
-        metrics.folded("feed", 0, 1, 0.0, each, 0)
+        metrics.folded("feed", 0, 1, 0.0, each)
     return metrics
 
 

@@ -72,7 +72,7 @@ def test_what_did_not_change_is_not_read_again() -> None:
 def happened(metrics: Metrics, partition: int, **counts: int) -> None:
     effects = Effects()
     effects.of_feeds.update({("f", kind): count for kind, count in counts.items()})
-    metrics.folded("feed", partition, 1, 0.1, effects, 1)
+    metrics.folded("feed", partition, 1, 0.1, effects)
 
 
 def test_counters_of_a_feed_begin_at_zero_with_its_owner_and_end_with_the_feed() -> None:

@@ -135,7 +135,7 @@ def test_gauges_of_a_released_partition_vanish_and_counters_stay() -> None:
     metrics.lag("feed", 3, 17, None)
     metrics.lag("feed", 2, 5, None)
     metrics.lag("question", 3, 4, None)
-    metrics.folded("feed", 3, 12, 0.01, Effects(), 11)
+    metrics.folded("feed", 3, 12, 0.01, Effects())
 
     metrics.released("feed", 3)
 
@@ -153,7 +153,7 @@ def test_a_rebuild_has_series_while_it_lasts_and_is_counted_when_it_ends() -> No
     metrics.rebuilding("feed", 3, 150, 200)
     during = {name: list(of(metrics, name)) for name in ("rebuild_done_ratio", "rebuild_remaining_records")}
 
-    metrics.rebuilt("feed", 3, 1.5)
+    metrics.rebuilt("feed", 3)
 
     place = {"stage": "feed", "partition": "3"}
     assert during == {"rebuild_done_ratio": [(place, 0.75)], "rebuild_remaining_records": [(place, 50.0)]}
@@ -173,7 +173,7 @@ def test_a_rebuild_that_was_given_up_ends_with_its_partition() -> None:
 def test_audits_are_counted_by_their_result() -> None:
     metrics = metrics_of({})
     for agrees in (True, True, False):
-        metrics.audited("feed", 3, agrees)
+        metrics.audited("feed", agrees)
 
     counted = {labels["result"]: value for labels, value in of(metrics, "audits_total")}
     assert counted == {"agrees": 2.0, "differs": 1.0}
@@ -202,7 +202,7 @@ def test_effects_are_counted_by_result_reason_and_topic() -> None:
     effects.outputs.extend([Output("feed-log", b"f", b"{}", 0)] * 4)
     metrics = Metrics()
 
-    metrics.folded("question", 0, 10, 0.004, effects, 9)
+    metrics.folded("question", 0, 10, 0.004, effects)
 
     found = series(metrics)
     assert found["events_total", (("result", "accepted"), ("topic", "forecast-events"), ("type", "forecast"))] == 7
@@ -222,12 +222,12 @@ def test_what_was_not_used_is_known_by_feed_largest_first_of_a_bounded_number_of
     for number in range(MOST_FEEDS + 5):
         effects = Effects()
         effects.note(f"f{number}", "late", 1)
-        metrics.folded("question", 3, 1, 0.1, effects, number)
+        metrics.folded("question", 3, 1, 0.1, effects)
     many = Effects()
     many.note("f7", "repeated", 4)
     many.of_feeds["f7", "scored"] = 9
 
-    metrics.folded("question", 0, 1, 0.1, many, 0)
+    metrics.folded("question", 0, 1, 0.1, many)
 
     assert metrics.unused.largest(2) == [
         UnusedInput("f7", {"late": 1, "repeated": 4}),
@@ -242,7 +242,7 @@ def test_unknown_fields_are_counted_by_name_of_which_there_are_so_many_and_by_fe
         effects.note_unknown("econ", "forecast", [f"x{number:03}"])
     effects.note_unknown("sport", "forecast", ["x000"])
 
-    metrics.folded("question", 0, 1, 0.1, effects, 0)
+    metrics.folded("question", 0, 1, 0.1, effects)
 
     counted = {labels["field"]: value for labels, value in of(metrics, "unknown_fields_total")}
     assert (len(counted), counted["forecast.x000"], counted["(others)"]) == (MOST_LABELS + 1, 2, 10)

@@ -80,9 +80,9 @@ def test_a_snapshot_is_as_old_as_the_first_record_that_it_does_not_cover() -> No
         return [value for _, value in of(metrics, "snapshot_age_seconds")]
 
     assert age() == [0.0]
-    metrics.folded("question", 0, 3, 0.1, Effects(), 2)
+    metrics.folded("question", 0, 3, 0.1, Effects())
     hands.at += 4
-    metrics.folded("question", 0, 3, 0.1, Effects(), 5)
+    metrics.folded("question", 0, 3, 0.1, Effects())
     hands.at += 2
     assert age() == [6.0]
     metrics.snapshotted("question", 0, 1, 10, 0.1)
@@ -93,7 +93,7 @@ def test_a_snapshot_is_as_old_as_the_first_record_that_it_does_not_cover() -> No
 def test_a_stage_without_state_has_no_gauges_of_state() -> None:
     metrics = Metrics()
     metrics.owned("control", 0, FeedsOnly({}))
-    metrics.folded("control", 0, 3, 0.1, Effects(), 2)
+    metrics.folded("control", 0, 3, 0.1, Effects())
     for name in ("snapshot_age_seconds", "state_records", "state_bytes"):
         assert list(of(metrics, name)) == []
 
@@ -170,7 +170,7 @@ def test_what_is_told_of_a_partition_after_its_release_is_not_shown() -> None:
     metrics.released("feed", 0)
     metrics.lag("feed", 0, 3, None)
     metrics.stored("feed", 0, 3, 30)
-    metrics.folded("feed", 0, 3, 0.1, Effects(), 2)
+    metrics.folded("feed", 0, 3, 0.1, Effects())
     for name in ("lag_records", "lag_seconds", "state_records", "snapshot_age_seconds"):
         assert list(of(metrics, name)) == []
 
