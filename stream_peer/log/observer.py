@@ -5,9 +5,9 @@ from stream_peer.log.stage import Effects, Stage
 
 
 class Observer:
-    """Receives reports of what happened; a subclass uses those it wants. Its methods are quick and never raise.
+    """Receives reports of what happened, and ignores them: a subclass uses those it wants.
 
-    ``stage_name`` is ``question``, ``feed`` or ``control``.
+    Its methods are quick and never raise. ``stage_name`` is ``question``, ``feed`` or ``control``.
     """
 
     def owned(self, stage_name: str, partition: int, stage: Stage) -> None:
@@ -59,7 +59,3 @@ class Observer:
 
     def skewed(self, seconds: float | None) -> None:
         """Our clock is ``seconds`` ahead of the brokers'; None: not known."""
-
-
-class NullObserver(Observer):
-    """Ignores all reports."""

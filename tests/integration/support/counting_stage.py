@@ -28,7 +28,7 @@ from stream_peer.kafka.worker import worker
 from stream_peer.kafka.worker.partition import OwnedPartition
 from stream_peer.kafka.worker.process import Watchdog
 from stream_peer.kafka.worker.worker import StageMakers
-from stream_peer.log.observer import NullObserver
+from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Effects, Output, Record, Snapshot
 from stream_peer.settings.process import Http, Partitions, Settings, SnapshotEvery
 
@@ -193,7 +193,7 @@ def main() -> int:
         else:
             preflight(settings)
         fault = fault_from(os.environ)
-        return worker.run(settings, NullObserver(), worker.Keys(), stages=counting_stages(), fault=fault)
+        return worker.run(settings, Observer(), worker.Keys(), stages=counting_stages(), fault=fault)
     except StreamPeerError as error:
         sys.stderr.write(f"{error}\n")
         return error.exit_code

@@ -12,7 +12,7 @@ from stream_peer.kafka.worker.notices import Notices
 from stream_peer.kafka.worker.port import Appended, LogEnd, TopicPartition, WorkerContext
 from stream_peer.kafka.worker.process import SystemRuntime
 from stream_peer.log.changelog import ChangelogRow
-from stream_peer.log.observer import NullObserver
+from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Blank, Effects, LogRecord, Output, Record, Snapshot
 from stream_peer.settings.process import SnapshotEvery
 
@@ -332,7 +332,7 @@ class _Blank(RebuildingStage):
         self.counts[record.key or b""] += self.unit
 
 
-class Telling(NullObserver):
+class Telling(Observer):
     """An observer that remembers what it was told."""
 
     def __init__(self) -> None:
@@ -370,7 +370,7 @@ def surroundings(
     errors: list[BaseException] = []
     around = WorkerContext(
         producer,
-        observer or NullObserver(),
+        observer or Observer(),
         every,
         errors.append,
         fault,

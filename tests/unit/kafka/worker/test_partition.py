@@ -12,7 +12,7 @@ from stream_peer.kafka.worker.partition import OwnedPartition, StartPosition
 from stream_peer.kafka.worker.port import TopicPartition
 from stream_peer.kafka.worker.state_writer import BETWEEN_ENTRIES_AND_HEAD, StateWriter
 from stream_peer.log.changelog import ChangelogReader, ChangelogRow, StateRecord, Writer, token_row
-from stream_peer.log.observer import NullObserver
+from stream_peer.log.observer import Observer
 from stream_peer.log.stage import Effects, LogRecord, Record
 from stream_peer.settings.process import SnapshotEvery
 from tests.unit.kafka.worker.fakes import (
@@ -142,7 +142,7 @@ async def test_a_snapshot_is_due_by_records_or_by_time(bench: Callable[..., Benc
     await eventually(lambda: later.acked)
 
 
-class Sizes(NullObserver):
+class Sizes(Observer):
     """An observer that remembers how large states were."""
 
     def __init__(self) -> None:
@@ -256,24 +256,19 @@ async def test_a_batch_above_what_is_wanted_is_refused_until_it_is_proven_that_n
 
 
 async def test_a_log_that_begins_behind_what_is_wanted_is_reported_as_lost_input() -> None:
-    lost: list[int] = []
-
-    class Observer:
-        def __getattr__(self, name: str) -> Callable[..., None]:
-            return lambda *arguments: lost.append(arguments[-1]) if name == "input_lost" else None
-
+    told = Telling()
     source, producer = FakeSource(start=20), FakeProducer()
     source.proofs.add((10, 20))
-    around, _ = surroundings(producer, observer=Observer())
+    around, _ = surroundings(producer, observer=told)
     place = ("question", TopicPartition("forecast-events", 3))
     partition = OwnedPartition(place, SumStage(), StartPosition(9, 10), None, source, around, lambda: False)
     partition.start()
 
     await partition.put(FakeEvent(records(20, 21)))
-    await eventually(lambda: lost)
+    await eventually(lambda: told.lost)
     partition.stop()
 
-    assert lost == [10]
+    assert told.lost == [10]
 
 
 async def test_input_that_went_while_nobody_read_is_reported_at_the_assignment_and_covered_at_once(
