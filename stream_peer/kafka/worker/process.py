@@ -71,24 +71,17 @@ class Watchdog:
     def __init__(self, heartbeats: Heartbeats, leave: Callable[[int, str], None] = leave) -> None:
         self._heartbeats = heartbeats
         self._leave = leave
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._watch, name="watchdog", daemon=True)
 
     def start(self) -> None:
         """Begin to watch."""
         self._heartbeats.beat()
         self._heartbeats.broker_answered()
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End watching: the loop is about to end properly."""
-        self._done.set()
-        if self._thread.is_alive():
-            self._thread.join()
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def _watch(self) -> None:
         last = now()
-        while not self._done.wait(LOOK_EVERY_SECONDS):
+        while True:
+            time.sleep(LOOK_EVERY_SECONDS)
             at = now()
             if at - last > self._heartbeats.deadlines.silence:
                 fault: Exit | None = Exit(70, f"the process was frozen for {at - last:.1f} s")

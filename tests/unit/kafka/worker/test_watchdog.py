@@ -1,6 +1,7 @@
 """When the process must end, by a clock that the test turns."""
 
 import contextlib
+import threading
 
 import pytest
 
@@ -144,12 +145,11 @@ def test_a_stop_that_takes_too_long_ends_hard(clock: Clock, heartbeats: Heartbea
 
 
 def test_the_thread_leaves_with_the_reason_and_then_is_quiet() -> None:
-    left: list[tuple[int, str]] = []
+    left: list[tuple[int, threading.Thread]] = []
     heartbeats = Heartbeats(Deadlines(silence=0.05, shutdown=8.0, broker=20.0), now)
-    watchdog = Watchdog(heartbeats, lambda code, reason: left.append((code, reason)))
 
-    watchdog.start()
+    Watchdog(heartbeats, lambda code, _: left.append((code, threading.current_thread()))).start()
     wait_until(lambda: left, 5.0, "a blocked loop was not noticed")
-    watchdog.stop()
+    left[0][1].join()
 
     assert [code for code, _ in left] == [70]
