@@ -89,16 +89,10 @@ class FeedRecords:
     Parameters
     ----------
     most_bytes : int
-        That may be kept.
-
-    Attributes
-    ----------
-    evicted : set of str
-        Feeds whose records are not kept, since there are too many; they are listed all the same.
+        That may be kept. Beyond it a feed is listed all the same, without its weights.
     """
 
     def __init__(self, most_bytes: int = MOST_BYTES) -> None:
-        self.evicted: set[str] = set()
         self._most = most_bytes
         self._bytes = 0
         self._heads: dict[str, FeedHead] = {}
@@ -155,13 +149,11 @@ class FeedRecords:
             self._sorted = None
         self._heads[feed] = head
         self._forget_record(feed)
-        self.evicted.discard(feed)
         self._weights[feed] = _Kept(head.revision, values)
         self._bytes += sum(map(len, values))
         while self._bytes > self._most and len(self._weights) > 1:
             oldest = next(iter(self._weights))
             self._forget_record(oldest)
-            self.evicted.add(oldest)
             for key, part in self._parts[oldest].items():
                 if part.revision <= self._heads[oldest].revision:
                     self._parts[oldest][key] = part._replace(value=b"")
@@ -183,7 +175,6 @@ class FeedRecords:
             del self._heads[feed]
             self._sorted = None
             self._forget_record(feed)
-            self.evicted.discard(feed)
 
     # --- reading ---
 
