@@ -163,7 +163,7 @@ def _change(event: ExpertControl) -> str:
 
 
 def _check(event: ExpertControl | FeedControl) -> None:
-    """Refuse, as wrong usage, what the control agent would refuse."""
+    """Refuse, as wrong usage, what the control stage would refuse."""
     from stream_peer.questions.control_stage import check_control
 
     must_be_feed_name(event.feed, "FEED")

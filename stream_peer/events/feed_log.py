@@ -1,4 +1,4 @@
-"""What the question stage and the control agent tell the feed stage: the feed-log, source of truth for ever.
+"""What the question stage and the control stage tell the feed stage: the feed-log, source of truth for ever.
 
 Feeds tell each other one thing: that a question which moved was handed over.
 

@@ -1,6 +1,6 @@
 """What control events change in the questions of a partition: settings, renamed and erased experts, feeds.
 
-The control agent writes them to every partition; from anybody else they are refused.
+The control stage writes them to every partition; from anybody else they are refused.
 """
 
 from collections.abc import Collection, Mapping

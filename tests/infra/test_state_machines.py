@@ -73,7 +73,7 @@ def question_state(of: QuestionStage) -> str:
 
 
 def some_event(rng: random.Random, now: int) -> tuple[bytes, bool]:
-    """An event about the question, and whether the control agent sends it."""
+    """An event about the question, and whether the control stage sends it."""
 
     def near() -> int:
         return now + rng.randrange(-4 * 60, 4 * 60) * MINUTE

@@ -216,7 +216,7 @@ def _place(consumer: Any, settings: Settings, key: bytes = SETTINGS_KEY) -> Topi
 def _applied(record: Any) -> Applied | None:
     try:
         event = decode(record.value)
-    except RejectedEvent:  # the control agent refuses it too
+    except RejectedEvent:  # the control stage refuses it too
         return None
     if not isinstance(event, SettingsControl):
         return None

@@ -274,7 +274,7 @@ def test_more_than_a_record_takes_is_told_in_several_of_which_the_last_counts() 
     assert set(partition.told.forecasts(Q)[CLOSE]) == {"ann", "bob", "cy"}
 
 
-def test_what_the_control_agent_refuses_is_not_told() -> None:
+def test_what_the_control_stage_refuses_is_not_told() -> None:
     found = controls(
         settings_event({}),
         settings_event({"defaults": {"round_every": "often"}}),
