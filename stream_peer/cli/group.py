@@ -38,7 +38,9 @@ COMMANDS: Mapping[str, LazyCommand] = {
     "topics": LazyCommand("topics", "topics_group", "Plan, make and check the topics; register their schemas."),
     "settings": LazyCommand("settings", "settings_group", "Show, check and apply settings."),
     "replay": LazyCommand("replay", "replay_command", "Run the engine over files, without Kafka."),
-    "whatif": LazyCommand("import_file", "whatif_command", "What it would have told of your data, and when."),
+    "whatif": LazyCommand(
+        "import_file", "whatif_command", "Replay your own data and report what the service would have said, and when."
+    ),
     "import-file": LazyCommand("import_file", "import_file_command", "Turn files of other formats into events."),
     "explain": LazyCommand("explain", "explain_command", "Explain why an expert's weight moved, term by term."),
     "paper": LazyCommand("paper", "paper_command", "Re-run the claims of the paper behind the service."),

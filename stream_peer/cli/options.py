@@ -261,7 +261,7 @@ def share_and_seed(context: click.Context, option: click.Parameter, text: str) -
 
 
 feed_as_option = click.option(
-    "--feed-as", metavar="FEED", help="Of files: put all events into this feed, whatever they say."
+    "--feed-as", metavar="FEED", help="For files: put all events into this feed, whatever they say."
 )
 
 _FLAGS = (
@@ -270,7 +270,7 @@ _FLAGS = (
         "assignments",
         multiple=True,
         metavar="NAME=VALUE",
-        help="Of files: a feed setting, e.g. round_every=1d; several are welcome.",
+        help="For files: a feed setting, e.g. round_every=1d; may be given several times.",
     ),
     click.option(
         "--reveal",
@@ -278,8 +278,8 @@ _FLAGS = (
         default="1",
         show_default=True,
         callback=share_and_seed,
-        help="Of files: share of questions whose outcomes are revealed, each right after the last round, and a"
-        " number that draws others of them. 1 alone: all, when the file has them.",
+        help="For files: share (0 to 1) of the questions whose outcome is revealed, right after their last round; SEED"
+        " selects other questions. 1 without SEED: all outcomes, at the times in the file.",
     ),
 )
 

@@ -66,8 +66,8 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
     "shadows",
     multiple=True,
     metavar="NAME:SETTING=VALUE[,…]",
-    help="Fold the same events under these settings as well, and say how its forecasts would have done; several are"
-    " welcome.",
+    help="Fold the same events under these settings as well, and say how its forecasts would have done; may be"
+    " given several times.",
 )
 @click.option("--shuffle", type=int, metavar="SEED", help="Interleave the questions in another order.")
 @click.option(
@@ -105,7 +105,7 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
     flag_value=_MOST_REVISED,
     metavar="[QUESTION]",
     help="Tell the life of QUESTION: what was published when, and why it was revised. Without it, of the question with"
-    " the most revisions. Goes behind the files.",
+    " the most revisions. Write it after the files.",
 )
 @click.option(
     "--export",
@@ -113,7 +113,7 @@ _FOR_FILES = {*OfFiles._fields, *_Choices._fields} - {"out", "from_log", "shadow
     multiple=True,
     metavar="FEED=FILE",
     callback=replay_targets,
-    help="Write FEED to FILE, as it is at the end, for `stream-peer import`; several are welcome.",
+    help="Write FEED to FILE, as it is at the end, for `stream-peer import`; may be given several times.",
 )
 @settings_options(in_replay=True)
 @click.pass_context
@@ -144,7 +144,7 @@ def replay_command(
     if not files:
         msg = "name at least one file, or --from-log FEED"
         if choices.explain:
-            msg += f"; {choices.explain!r} was taken for the question of --explain, which goes behind the files"
+            msg += f"; {choices.explain!r} was taken for the question of --explain, which stands after the files"
         raise click.UsageError(msg)
     _from_files(invocation, files, choices)
 

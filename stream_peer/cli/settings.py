@@ -68,7 +68,7 @@ def check_settings_command(invocation: Invocation) -> None:
     type=click.FloatRange(0.0),
     default=0.0,
     metavar="SECONDS",
-    help="Wait so long until no worker of an earlier release runs, and name this release's method then.",
+    help="Wait up to this long until no worker of an earlier release runs; then apply this release's method version.",
 )
 @settings_options()
 def apply_settings_command(invocation: Invocation, *, force: bool, no_wait: bool, upgrade: float) -> None:

@@ -355,7 +355,7 @@ def test_explain_in_front_of_the_files_says_where_it_goes(capsys: Capture, file:
     ended = run(capsys, "replay", "--explain", str(file))
 
     assert ended.code == 2
-    assert "was taken for the question of --explain, which goes behind the files" in ended.err
+    assert "was taken for the question of --explain, which stands after the files" in ended.err
 
 
 def test_only_files_are_explained(capsys: Capture) -> None:
