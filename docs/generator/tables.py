@@ -54,8 +54,8 @@ FEED_SETTINGS = {
     " half, and own-median while nearly all votes at 1/2 are equal",
     "min_experts": "a round with fewer votes (a team has one) is published as low-evidence, and does not count without"
     " an outcome",
-    "memory": "after this many further questions a question counts e times less, after five times as many no more;"
-    " null: all count equally. With a memory there is no certificate",
+    "memory": "after this many further questions a question's weight is divided by e, after five times as many it is"
+    " 0; null: all count equally. With a memory there is no certificate",
     "seed": "another seed gives other draws and random tie-breaks",
     "method_version": "which release's method is computed: 1, the default where none is stated, or 2, which `settings"
     " apply` writes",
@@ -69,7 +69,7 @@ FEED_SETTINGS = {
     "method.known_one": "share of reference answers of 0 among outcomes of 1, for error_rate known",
     "method.learner": "ada-normal-hedge; in replay hedge, any-time-hedge, ada-hedge, fixed-share, follow-the-leader,"
     " top-committee",
-    "method.learning_rate": "of hedge, and of fixed-share, whose any-time rate it replaces",
+    "method.learning_rate": "learning rate of hedge; for fixed-share it replaces the any-time rate",
     "method.share": "share that fixed-share distributes at each round",
     "method.committee": "size of top-committee",
     "method.pricing": "newest: regrets use the newest error rates; in replay frozen: those of the round's time",
