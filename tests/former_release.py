@@ -1,7 +1,7 @@
 """What the releases before left in the feed-log of a feed that they moved: its state, in parts."""
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 import msgspec
 
@@ -30,13 +30,10 @@ LATER = START + HOUR
 decode_round = msgspec.msgpack.Decoder(Round).decode
 
 
-def former_lines(
-    stage: FeedStage, applied: int, feed: str = "f", before: Mapping[bytes, bytes] | None = None
-) -> list[Line]:
-    """A feed as it was exported; ``before``: what the stage had stored."""
+def former_lines(stage: FeedStage, applied: int, feed: str = "f") -> list[Line]:
+    """A feed as it was exported."""
     snapshot = stage.snapshot()
-    entries = {**(before or {}), **snapshot.entries}
-    rows = {key: value for key, value in entries.items() if value is not None}
+    rows = {key: value for key, value in snapshot.entries.items() if value is not None}
     head, stored = decode_head(snapshot.head), decode_feed(stored_feeds(rows)[feed][0])
     path_state, roster = head.path_states[feed], stored.roster
     header = FormerHeader(

@@ -49,14 +49,14 @@ Row = Mapping[Verdict, Sequence[float]]
 NOTHING = [0.0] * 4
 
 
-def part_of(evidence: Verdict, *, keeps: bool = False) -> tuple[Callable[[str], list[float]], Callable[[str], float]]:
+def part_of(evidence: Verdict) -> tuple[Callable[[str], list[float]], Callable[[str], float]]:
     """What a question of weight 1/2 with one round adds to a column of each expert, and to one of the feed."""
     facts = replace(facts_of(P.tolist(), under=scoring_inputs(4, select=W.tolist())), final=True)
     assert facts.answers.tolist() == ANSWERS.tolist()
     entry = Entry(weight=WEIGHT, evidence=evidence)
     entry.put(facts)
     entry.first_final = facts.pack()
-    part = contribution(entry, Method(vote_rule="auto" if keeps else "half", bounds_all=True))
+    part = contribution(entry, Method(vote_rule="half", bounds_all=True))
     columns = np.zeros((EXPERT.size, 4))
     columns[np.ix_(part.rows, part.experts)] = part.columns * UNIT
     if part.evaluated:

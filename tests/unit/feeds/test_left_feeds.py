@@ -29,8 +29,8 @@ def leaves(question_id: str, feed: str = "f", *, to: str = "g", move: int = 1) -
     return [QuestionMoved(src=SRC, feed=feed, question_id=question_id, move=move, to=to), withdrawn(question_id)]
 
 
-def comes(question_id: str, feed: str = "f", *, origin: str = "g", move: int = 2) -> FeedLogRecord:
-    return QuestionArrived(src=SRC, feed=feed, question_id=question_id, move=move, origin=origin)
+def comes(question_id: str, *, move: int = 2) -> FeedLogRecord:
+    return QuestionArrived(src=SRC, feed="f", question_id=question_id, move=move, origin="g")
 
 
 def names(stage: FeedStage) -> tuple[list[str], list[str], list[str]]:

@@ -95,8 +95,8 @@ def test_records_of_other_keys_are_not_folded_and_nothing_is_published() -> None
 EVERY = SnapshotEvery(seconds=10, records=4, bytes=1_000)
 
 
-def driven(stage: RebuildingStage, clock: Clock, applied: int = -1, *, must_checkpoint: bool = False) -> Driver:
-    return Driver(stage, applied, EVERY, clock, must_checkpoint=must_checkpoint)
+def driven(stage: RebuildingStage, clock: Clock, applied: int = -1) -> Driver:
+    return Driver(stage, applied, EVERY, clock)
 
 
 def took(driver: Driver, log: Sequence[LogRecord]) -> Effects:

@@ -70,9 +70,9 @@ def poison(partition: Partition, seen: Sequence[Any] = POISON, **changed: Any) -
     partition.stage.load(msgspec.msgpack.encode({**head, "seen": [*head["seen"], *seen], **changed}), partition.stored)
 
 
-def repair(partition: Partition, found: Controls, *, end: int | None = None) -> list[LogRecord]:
+def repair(partition: Partition, found: Controls) -> list[LogRecord]:
     """What the command appends, folded; the markers."""
-    place = RepairTarget(0, 0, partition.offset if end is None else end)
+    place = RepairTarget(0, 0, partition.offset)
     markers = [_record(output) for output in found.markers(place, 0, Signatures(), partition.now)]
     append(partition, markers)
     return markers

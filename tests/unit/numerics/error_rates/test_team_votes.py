@@ -113,6 +113,3 @@ def test_neither_the_order_of_experts_nor_the_numbers_of_teams_change_a_bit(
     assert agreement_of_teams(one) == agreement_of_teams(other)
     assert class_terms_of_teams(one) == class_terms_of_teams(other)
     assert share_of_ones(*columns(cast)[1:]) == share_of_ones(*columns(shuffled)[1:])
-
-
-SIZES = {"four of three": [3] * 4, "nine and three": [9, 1, 1, 1], "of thirty": [10, 10, *([1] * 10)]}
