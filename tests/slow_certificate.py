@@ -90,7 +90,7 @@ def confidence_of_all_times(questions: float, delta: float) -> float:
 def rates_allowed(sums: Mapping[str, float], confidence: float) -> list[tuple[float, float]]:
     """Corners (η0, η1) of what votes allow: mean and half the difference are within their intervals, no rate below 0.
 
-    ``sums``: of ``weight``, ``weight2``, of the five shares and of their products. Each interval misses with half.
+    ``sums``: of ``weight``, ``weight2``, of the five shares and of their products. ``confidence``: of either interval.
     """
     everything = [(HIGHEST, HIGHEST)]
     if not sums["weight"]:
@@ -114,10 +114,10 @@ def rates_allowed(sums: Mapping[str, float], confidence: float) -> list[tuple[fl
     joint = carried(kinds, middle, noise)
     zero, one, *_ = values = [value.real for value in kinds(middle)]
     outside = [max(-value, value - 1.0) - 0.02 - 3.0 * math.sqrt(joint[i][i]) for i, value in enumerate(values)]
-    if max(outside) > 0.0 or spread <= 3.0 * math.sqrt(max(seen[3][3], 0.0)):
+    of_votes = share * (means[1] - means[0] ** 2)  # without pseudo-questions
+    if max(outside) > 0.0 or of_votes <= 3.0 * math.sqrt(max(seen[3][3], 0.0)):
         return everything
-    each = min((1.0 + confidence) / 2.0, math.nextafter(1.0, 0.0))
-    z = -NormalDist().inv_cdf((1.0 - each) / 2.0)
+    z = -NormalDist().inv_cdf((1.0 - confidence) / 2.0)
     of_mean, of_half = ((joint[0][0] + sign * 2.0 * joint[0][1] + joint[1][1]) / 4.0 for sign in (1.0, -1.0))
     mean = math.fsum(min(max(rate, 0.0), HIGHEST) for rate in (zero, one)) / 2.0
     distance = 1.0 - zero - one

@@ -315,7 +315,8 @@ class SecondSlowFeed(SlowFeed):
         for rule in rules:
             names = [*NAMES, *(f"{a}_{b}" for a, b in combinations_with_replacement(NAMES, 2)), "weight", "weight2"]
             sums = {name: self.sum(f"class_{name}", rule) for name in names}
-            rates = rates_allowed(sums, confidence_of_all_times(self.effective(rule), 0.2 * delta))
+            questions = sums["weight"] ** 2 / sums["weight2"] if sums["weight2"] else 0.0
+            rates = rates_allowed(sums, confidence_of_all_times(questions, 0.1 * delta))
             for e in experts:
                 regrets = [self.sum(f"closed {k} {rule}", e) for k in "y10"]
                 found[e] += bound_of(regrets, self.sum(f"reach {rule}", e), rates, len(self.seen), 0.8 * delta)
