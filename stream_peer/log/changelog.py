@@ -211,11 +211,8 @@ class ChangelogReader:
 
     def _add_tombstone(self, kind: bytes, *, is_ours: bool) -> None:
         if is_ours:
-            self._outdated.discard(kind)
-            self._oversized.pop(kind, None)
-            self._ahead.pop(kind, None)
-            self._keep(kind, None)
-        if is_ours or kind in self._gone:
+            self.accept_state(kind, (self.applied, None), None)
+        if kind in self._gone:
             self._gone.discard(kind)
         elif kind == _HEAD or kind in self._values or kind in self._ahead:
             self._ignore(kind)

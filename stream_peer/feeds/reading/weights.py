@@ -152,8 +152,8 @@ def selection_sums(columns: FloatArray, rates: Sequence[Rates], loss_range: floa
     """Regrets of the selection weights against each expert, and their absolute values, in units of ``loss_range``.
 
     The regrets of each vote rule are priced with its own newest rates and brought to the scale of the rule in force,
-    the first: through the unbiased scale, on which outcomes are as well. Absolute values of
-    outcomes are not scaled down, which makes the learner more careful.
+    the first: through the unbiased scale, on which outcomes are as well. Absolute values of outcomes are not
+    scaled down, which makes the learner more careful.
     """
     distance = rates[0].distance / loss_range
     regrets = distance * columns[_OUTCOME_REGRET]

@@ -122,9 +122,8 @@ def find_blocks(
     and j would have in common, see `suspicion`; from it follows on which share e_ij of their common questions they
     should disagree. On d_ij they do. With means over all pairs of B: ``z = (¾e - d)/√(s² + d(1-d)/(n·(|B|-1)))``, s the
     jackknife's deviation of ¾e - d over 10 parts of the questions, n their common questions, d(1-d) at least 1/n. A
-    block has
-    z ≥ 3 + 4/|B|, d ≤ e·(½ - 1/(2|B|)) and e - d ≥ .1. Between the two branches that
-    the tree joined last, d ≤ ¾e and e - d ≥ .1.
+    block has z ≥ 3 + 4/|B|, d ≤ e·(½ - 1/(2|B|)) and e - d ≥ .1. Between the two branches that the tree joined last,
+    d ≤ ¾e and e - d ≥ .1.
 
     Agreement is 1 less the disagreement divided by what chance allows; branches are joined by its mean over pairs. At
     most three quarters of a block's own agreement those outside are joined to one witness: another block speaks once.

@@ -96,7 +96,7 @@ def class_reading(
     """Class-dependent rates and their uncertainty, pseudo-questions included; None if D or C ≤ 0.
 
     ``means`` of (m1, m2, m3, E[R], E[R·x]), ``covariance`` (5, 5) of these means, ``weight`` of the questions.
-    ``with_pseudo``: D of pseudo-questions stands out as well.
+    ``with_pseudo``: D is compared with its standard deviation with pseudo-questions, as in version 1 of the method.
     """
     share = weight / (weight + PSEUDO_QUESTIONS)
     first, *others = _central_moments(means)
@@ -339,7 +339,7 @@ class ClassMomentSums(AddingSums):
         confidence : float
             In (0, 1).
         with_pseudo : bool
-            Whether D of the pseudo-questions counts there as well, as it did in version 1 of the method.
+            Whether D is compared with its standard deviation with pseudo-questions, as in version 1 of the method.
 
         Returns
         -------
